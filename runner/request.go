@@ -1,0 +1,67 @@
+package runner
+
+import (
+	"encoding/json"
+	"errors"
+
+	"toolrun/archive/ledger"
+	"toolrun/archive/redact"
+)
+
+// Causes: context.Cause of a call's context says why the call ended before its tool did.
+var (
+	// ErrCancelled: the client took the call back (notifications/cancelled).
+	ErrCancelled = errors.New("call cancelled by the client")
+	// ErrInterrupted: toolrun was told to stop while the call ran.
+	ErrInterrupted = errors.New("call interrupted: toolrun was told to stop")
+)
+
+// ErrLedgerUnavailable: the record of a call cannot be written, so the tool did not run and no row exists.
+var ErrLedgerUnavailable = errors.New("ledger unavailable")
+
+// Request is one call as it came in: nothing of it has been checked but that Name is a string.
+type Request struct {
+	// Name is the tool's name as the caller sent it; no such tool need exist.
+	Name string
+	// Arguments is the raw JSON value of the arguments, digit for digit; it need not be an object. Nil: there were none.
+	Arguments json.RawMessage
+	Origin    Origin
+	// Progress is told the latest line of output while the tool runs; nil where nobody asked. It must not block.
+	Progress func(redact.Text)
+}
+
+// Origin is who called, as far as the caller said. Empty strings, zeros and nil mean: not told.
+type Origin struct {
+	CallID       string // the client's own id of the call, never the JSON-RPC id
+	SessionID    string // empty: the runner takes the run id
+	SessionFrom  string // "meta", "env" or "run": where SessionID came from
+	TurnID       string // the client's name of the turn
+	Turn         int    // ordinal from 1; 0 where unknown
+	Model        string
+	Provider     string
+	ParentCallID string
+	InputTokens  *int64
+	OutputTokens *int64
+	Client       string // name/version
+	Protocol     string // MCP version in force
+	TraceID      string // W3C trace context, lower-case hex
+	SpanID       string
+}
+
+// Reply is the end of one call: its row, and what the caller is told of the output.
+type Reply struct {
+	// Row is the call's row as it stands in the ledger; nil only where Err is set.
+	Row    *ledger.Row
+	Stdout Preview
+	Stderr Preview
+	// Message is a sentence for the model where the call was refused.
+	Message string
+	// Err is ErrLedgerUnavailable (perhaps wrapped) where no row exists.
+	Err error
+}
+
+// Preview is the part of a stream that a reply carries: valid UTF-8, redacted, its head, a mark and its tail.
+type Preview struct {
+	Text  string
+	Lossy bool // bytes that are not UTF-8 were replaced; the stored object has them
+}
