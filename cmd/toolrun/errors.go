@@ -1,0 +1,5 @@
+package main
+
+func isCatalogError(error) bool { return false }
+func isHostError(error) bool    { return false }
+func isDataError(error) bool    { return false }

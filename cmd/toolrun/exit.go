@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit statuses of every command but call, whose own are those of GNU timeout (call.go).
+const (
+	statusDone        = 0
+	statusFailed      = 1
+	statusUsage       = 2
+	statusFound       = 3
+	statusUnverified  = 4
+	statusData        = 5
+	statusHost        = 6
+	statusInterrupted = 130
+)
+
+// Sentinels of this package; those of the other packages are in the table below.
+var (
+	errFound       = errors.New("something was found")
+	errUnverified  = errors.New("verification failed")
+	errInterrupted = errors.New("interrupted")
+	errUntrusted   = errors.New("catalog is not trusted")
+	errHost        = errors.New("the host cannot enforce what the catalog asks")
+)
+
+// exits is the one table from an error to an exit status. The first entry that fits counts; an error that fits none is
+// statusFailed.
+var exits = []struct {
+	status  int
+	meaning string
+	fits    func(error) bool
+}{
+	{statusDone, "done", func(err error) bool { return err == nil }},
+	{statusFailed, "failed", func(error) bool { return false }},
+	{statusUsage, "usage or catalog error", func(err error) bool {
+		var usage *usageError
+		return errors.As(err, &usage) || errors.Is(err, errUntrusted) || isCatalogError(err)
+	}},
+	{statusInterrupted, "interrupted", func(err error) bool { return errors.Is(err, errInterrupted) }},
+	{statusHost, "the host cannot enforce what the catalog asks", func(err error) bool {
+		return errors.Is(err, errHost) || isHostError(err)
+	}},
+	{statusData, "data directory unusable", isDataError},
+	{statusUnverified, "verification failed", func(err error) bool { return errors.Is(err, errUnverified) }},
+	{statusFound, "something was found: an anomaly, a damaged line, an unpaired call, nothing proved", func(err error) bool {
+		return errors.Is(err, errFound)
+	}},
+}
+
+// exitStatus is the exit status for err.
+func exitStatus(err error) int {
+	for _, e := range exits {
+		if e.fits(err) {
+			return e.status
+		}
+	}
+	return statusFailed
+}
+
+// statusMeaning is the table's word for a status.
+func statusMeaning(status int) string {
+	for _, e := range exits {
+		if e.status == status {
+			return e.meaning
+		}
+	}
+	return ""
+}
+
+// usageError is a command line that was not understood.
+type usageError struct {
+	err error
+	cmd *cobra.Command
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// usagef makes a usageError of a command that found it by itself.
+func usagef(cmd *cobra.Command, format string, args ...any) error {
+	return &usageError{err: fmt.Errorf(format, args...), cmd: cmd}
+}
+
+// toldError is an error whose text is already on stderr (or on stdout as a table): only the status is left to give.
+type toldError struct{ err, why error }
+
+// told makes err a status only.
+func told(err error) error { return &toldError{why: err} }
+
+func (e *toldError) Error() string { return e.why.Error() }
+func (e *toldError) Unwrap() error { return e.why }
+
+// errorLines are the lines of an error's text; joined errors give one line each.
+func errorLines(err error) []string {
+	var lines []string
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.TrimRight(line, "\n"); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}

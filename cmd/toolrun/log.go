@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// logSink is where the log goes. Writing never blocks: lines wait in a bounded queue for one goroutine that writes them
+// out, and what does not fit is dropped and counted, since a client that never reads our stderr must not stop a call.
+// A stream that was closed drops everything; it ends nothing.
+type logSink struct {
+	out     io.Writer
+	queue   chan []byte
+	done    chan struct{}
+	dropped atomic.Int64
+	redact  atomic.Pointer[func(string) string]
+
+	mu     sync.RWMutex // held for reading by Write, for writing by Close
+	closed bool
+	file   *os.File // to close, or nil
+}
+
+const (
+	logQueue  = 512                    // lines
+	logFinish = 100 * time.Millisecond // how long Close waits for a reader of stderr
+)
+
+func newLogSink(out io.Writer) *logSink {
+	s := &logSink{out: out, queue: make(chan []byte, logQueue), done: make(chan struct{})}
+	go s.drain()
+	return s
+}
+
+// Write queues one line. slog calls it once a record.
+func (s *logSink) Write(line []byte) (int, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return len(line), nil
+	}
+	text := string(line)
+	if redact := s.redact.Load(); redact != nil {
+		text = (*redact)(text)
+	}
+	select {
+	case s.queue <- []byte(text):
+	default:
+		s.dropped.Add(1)
+	}
+	return len(line), nil
+}
+
+func (s *logSink) drain() {
+	defer close(s.done)
+	for line := range s.queue {
+		if n := s.dropped.Swap(0); n > 0 {
+			fmt.Fprintf(s.out, "level=WARN msg=\"log lines dropped\" count=%d\n", n)
+		}
+		s.out.Write(line)
+	}
+	if n := s.dropped.Swap(0); n > 0 {
+		fmt.Fprintf(s.out, "level=WARN msg=\"log lines dropped\" count=%d\n", n)
+	}
+}
+
+// Close writes out what is queued, as far as somebody reads it.
+func (s *logSink) Close() {
+	s.mu.Lock()
+	first := !s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if !first {
+		return
+	}
+	close(s.queue)
+	select {
+	case <-s.done:
+		if s.file != nil {
+			s.file.Close()
+		}
+	case <-time.After(logFinish):
+	}
+}
+
+// openLog opens the log that the flags name.
+func (a *app) openLog() error {
+	out := a.stderr
+	var file *os.File
+	if a.flags.logFile != "" {
+		f, err := os.OpenFile(a.flags.logFile, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			return fmt.Errorf("--log: %w", err)
+		}
+		out, file = f, f
+	}
+	a.log = newLogSink(out)
+	a.log.file = file
+	return nil
+}
+
+// logger is the log of this invocation. It carries no arguments and no output of tools; what looks like a secret is
+// masked all the same once the catalog's secrets are known (logSink.redact).
+func (a *app) logger() *slog.Logger {
+	if a.log == nil {
+		return slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	return slog.New(escapingHandler{slog.NewTextHandler(a.log, &slog.HandlerOptions{Level: a.flags.level})})
+}
+
+// escapingHandler keeps what a tool or a client named from reaching a terminal raw: TextHandler quotes control bytes
+// but leaves bidi controls alone in a message that needs no quotes.
+type escapingHandler struct{ slog.Handler }
+
+func (h escapingHandler) Handle(ctx context.Context, r slog.Record) error {
+	r.Message = escape(r.Message)
+	clean := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
+	r.Attrs(func(attr slog.Attr) bool {
+		if attr.Value.Kind() == slog.KindString {
+			attr.Value = slog.StringValue(escape(attr.Value.String()))
+		}
+		clean.AddAttrs(attr)
+		return true
+	})
+	return h.Handler.Handle(ctx, clean)
+}
+
+func (h escapingHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return escapingHandler{h.Handler.WithAttrs(attrs)}
+}
+
+func (h escapingHandler) WithGroup(name string) slog.Handler {
+	return escapingHandler{h.Handler.WithGroup(name)}
+}
