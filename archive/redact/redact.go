@@ -2,6 +2,14 @@
 //
 // Its types Text, JSON and Bytes can be made only here; ledger, trace and store take nothing else, so that "no secret
 // at rest" is checked by the compiler. A match is replaced by Mark, whose length does not depend on the secret's.
+//
+// What is a secret is decided by Rules: the values that the catalog declares (in several encodings, see forms) and the
+// shapes of well-known tokens (see shapes). Overlapping matches become one mark. The result depends only on the
+// whole input, never on how it was cut into writes, and what a Stream holds back is bounded by the longest declared
+// value: a long token or private key is masked while it flows.
+//
+// Not found, by design: a secret that is split over two streams, over two JSON strings or by line breaks that an
+// encoder put into it, and encodings that forms does not name.
 package redact
 
 // Mark stands where a secret stood.
@@ -13,24 +21,99 @@ type Text struct {
 	n int
 }
 
+// Plain makes a Text of a string that toolrun itself made and that cannot hold a secret: a constant, a hash, a run id,
+// a number. Whatever came from a client, a tool, a file or the environment goes through Rules.Text.
+func Plain(s string) Text { return Text{s: s} }
+
 // String returns the redacted text.
 func (t Text) String() string { return t.s }
 
 // Redactions is the number of marks that were put in.
 func (t Text) Redactions() int { return t.n }
 
-// MarshalJSON and UnmarshalJSON make Text a JSON string.
+// Bytes returns the text as a piece of a stream.
+func (t Text) Bytes() Bytes { return Bytes{b: []byte(t.s)} }
 
-// JSON is a JSON value without secrets. It is still valid JSON and has the shape of the value it was made from.
+// AppendJSON appends the text as a JSON string fit for a line of JSONL.
+func (t Text) AppendJSON(dst []byte) []byte { return AppendQuoted(dst, t.s) }
+
+// MarshalJSON makes Text a JSON string.
+func (t Text) MarshalJSON() ([]byte, error) { return AppendQuoted(nil, t.s), nil }
+
+// UnmarshalJSON reads a stored value, which was redacted before it was stored.
+func (t *Text) UnmarshalJSON(b []byte) error {
+	s, err := unquote(b)
+	if err != nil {
+		return err
+	}
+	*t = Text{s: s}
+	return nil
+}
+
+// JSON is a JSON value without secrets. It is still valid JSON and has the shape of the value it was made from. The
+// zero value is null.
 type JSON struct {
 	b []byte
 	n int
 }
 
-// Bytes is a piece of a stream without secrets; it is made by a Stream only.
+// Raw returns the JSON text; it must not be changed.
+func (j JSON) Raw() []byte {
+	if j.b == nil {
+		return []byte("null")
+	}
+	return j.b
+}
+
+// String returns the JSON text.
+func (j JSON) String() string { return string(j.Raw()) }
+
+// Redactions is the number of marks that were put in.
+func (j JSON) Redactions() int { return j.n }
+
+// IsNull tells whether the value is null, as the zero value is.
+func (j JSON) IsNull() bool { return string(j.Raw()) == "null" }
+
+// Text returns the JSON text as a Text, for summaries.
+func (j JSON) Text() Text { return Text{s: j.String(), n: j.n} }
+
+// AppendJSON appends the value fit for a line of JSONL.
+func (j JSON) AppendJSON(dst []byte) []byte { return append(dst, EscapeLines(j.Raw())...) }
+
+// MarshalJSON returns the value itself.
+func (j JSON) MarshalJSON() ([]byte, error) { return EscapeLines(j.Raw()), nil }
+
+// UnmarshalJSON reads a stored value, which was redacted before it was stored.
+func (j *JSON) UnmarshalJSON(b []byte) error {
+	*j = JSON{b: append([]byte(nil), b...)}
+	return nil
+}
+
+// Bytes is a piece of a stream without secrets.
 type Bytes struct {
 	b []byte
 }
 
-// Raw returns the redacted bytes, valid until the callback that received them returns.
+// Raw returns the redacted bytes, valid until the callback that received them returns; they must not be changed.
 func (b Bytes) Raw() []byte { return b.b }
+
+// Len is the number of bytes.
+func (b Bytes) Len() int { return len(b.b) }
+
+// Clone returns a copy that outlives the callback.
+func (b Bytes) Clone() Bytes { return Bytes{b: append([]byte(nil), b.b...)} }
+
+// Slice returns the bytes from i up to j.
+func (b Bytes) Slice(i, j int) Bytes { return Bytes{b: b.b[i:j]} }
+
+// Content is what may be stored: a Text, a JSON or Bytes, and nothing made elsewhere.
+type Content interface {
+	content() []byte
+}
+
+func (t Text) content() []byte  { return []byte(t.s) }
+func (j JSON) content() []byte  { return j.Raw() }
+func (b Bytes) content() []byte { return b.b }
+
+// Raw returns the bytes of c; they must not be changed.
+func Raw(c Content) []byte { return c.content() }
