@@ -1,0 +1,65 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// stuck is a stream that nobody reads until it is released.
+type stuck struct {
+	release chan struct{}
+	b       bytes.Buffer
+}
+
+func (s *stuck) Write(p []byte) (int, error) {
+	<-s.release
+	return s.b.Write(p)
+}
+
+func TestAStuckReaderOfStderrStopsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &stuck{release: make(chan struct{})}
+		sink := newLogSink(out)
+		const lines = 10 * logQueue
+		for i := range lines {
+			fmt.Fprintf(sink, "line %d\n", i) // would hang here
+		}
+		close(out.release)
+		sink.Close()
+		written := strings.Count(out.b.String(), "msg=\"log lines dropped\"")
+		kept := strings.Count(out.b.String(), "line ")
+		var dropped int
+		fmt.Sscanf(out.b.String()[strings.Index(out.b.String(), "count="):], "count=%d", &dropped)
+		if written != 1 || kept+dropped != lines {
+			t.Errorf("%d kept, %d dropped in %d notes; want %d together", kept, dropped, written, lines)
+		}
+	})
+}
+
+func TestCloseDoesNotWaitForAStuckReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &stuck{release: make(chan struct{})}
+		sink := newLogSink(out)
+		fmt.Fprintln(sink, "line")
+		sink.Close() // returns after logFinish of the bubble's clock, else synctest reports a deadlock
+		sink.Close()
+		fmt.Fprintln(sink, "after")
+		close(out.release)
+	})
+}
+
+type closedStream struct{}
+
+func (closedStream) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+
+func TestAClosedStderrIsNoError(t *testing.T) {
+	sink := newLogSink(closedStream{})
+	if n, err := sink.Write([]byte("line\n")); n != 5 || err != nil {
+		t.Errorf("Write = %d, %v", n, err)
+	}
+	sink.Close()
+}
