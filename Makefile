@@ -1,0 +1,50 @@
+# Two commands do everything on a fresh Debian with Go and make: `make demo` and `make test`.
+# What a target needs beyond Go and coreutils it installs itself (tests/need).
+
+GO          ?= go
+VCS         := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo true || echo false)
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME    ?= 20s
+
+.PHONY: build demo test race fuzz lint bench cover test-clients test-agents soak clean
+
+build: ## bin/toolrun, static
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=$(VCS) -ldflags '-s -w' -o bin/toolrun ./cmd/toolrun
+
+demo: build ## the main job, once, on a small project made for it
+	$(GO) run ./tests/demo
+
+test: ## every test; with TOOLRUN_REQUIRE_SANDBOX=1 a skip for want of a sandbox is a failure
+	$(GO) test -count=1 -timeout 20m ./...
+
+race: ## the unit tests under the race detector (needs cgo)
+	tests/need cc:gcc && CGO_ENABLED=1 $(GO) test -race -timeout 30m $$($(GO) list ./... | grep -v /tests)
+
+fuzz: ## each fuzz target for FUZZTIME
+	@grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed 's|/[^/]*:func | |' | while read -r d f; do \
+	  echo "$$d $$f"; $(GO) test $$d -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) || exit 1; done
+
+lint: ## gofmt, go vet, staticcheck
+	@test -z "$$(gofmt -l . | tee /dev/stderr)"
+	$(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
+
+bench: build ## a warm `true` against bwrap and a bare exec
+	tests/need bwrap:bubblewrap && $(GO) run ./tests/bench
+
+cover: ## coverage of the unit tests
+	$(GO) test -coverprofile=bin/cover.out $$($(GO) list ./... | grep -v /tests) && $(GO) tool cover -func=bin/cover.out | tail -n 1
+
+test-clients: build tests/agents/clients/node_modules ## the official TypeScript SDK clients and the inspector
+	CLIENTS="sdk sdk2 inspector" STRICT=1 tests/agents/run bin/toolrun
+
+test-agents: build tests/agents/clients/node_modules ## those and the big agents (2 GB of npm)
+	tests/agents/install.sh && tests/agents/run bin/toolrun
+
+tests/agents/clients/node_modules: tests/agents/clients/package-lock.json
+	tests/need npm:nodejs+npm && cd tests/agents/clients && npm ci && touch node_modules
+
+soak: ## the chaos test, 2000 calls and 50 kills
+	TOOLRUN_CHAOS=2000/50 $(GO) test -count=1 -timeout 60m -v -run TestChaos ./tests
+
+clean:
+	rm -rf bin demo tests/agents/.runs

@@ -1,0 +1,31 @@
+// A scripted client on the official TypeScript SDK v1 (legacy protocol eras).
+//   sdk-client.mjs PKG_FOLDER SERVER_CMD...       prints one JSON line a step
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+const [pkg, ...server] = process.argv.slice(2);
+const load = (p) => import(pathToFileURL(path.join(pkg, 'node_modules/@modelcontextprotocol/sdk/dist/esm', p)));
+const { Client } = await load('client/index.js');
+const { StdioClientTransport } = await load('client/stdio.js');
+const T = await load('types.js');
+const say = (step, o) => console.log(JSON.stringify({ step, ...o }));
+const asked = [];
+const client = new Client({ name: 'harness-sdk1', version: '1' }, { capabilities: { roots: {}, sampling: {}, elicitation: {} } });
+client.setRequestHandler(T.ListRootsRequestSchema, async () => { asked.push('roots'); return { roots: [{ uri: 'file:///repo', name: 'repo' }] }; });
+client.setRequestHandler(T.ElicitRequestSchema, async () => { asked.push('elicitation'); return { action: 'accept', content: { ok: true } }; });
+client.setRequestHandler(T.CreateMessageRequestSchema, async () => { asked.push('sampling'); return { model: 'mock', role: 'assistant', content: { type: 'text', text: 'hi' } }; });
+client.fallbackNotificationHandler = async (n) => say('notification', { method: n.method });
+const transport = new StdioClientTransport({ command: server[0], args: server.slice(1), env: process.env, stderr: 'inherit' });
+const step = async (name, f) => { const t = Date.now(); try { say(name, { ok: true, ms: Date.now() - t, result: await f() }); } catch (e) { say(name, { ok: false, ms: Date.now() - t, code: e.code, error: String(e.message ?? e) }); } };
+await step('connect', async () => { await client.connect(transport); return { server: client.getServerVersion(), caps: client.getServerCapabilities(), instructions: client.getInstructions() }; });
+await step('ping', () => client.ping());
+await step('list', async () => { const r = await client.listTools(); return { ...r, names: r.tools.map((t) => t.name) }; });
+await step('call', () => client.callTool({ name: 'pytest', arguments: { args: ['-q'] } }));
+await step('progress', () => client.callTool({ name: 'pytest', arguments: { args: ['-q'] } }, undefined, { onprogress: (p) => say('notification', { progress: p }) }));
+await step('invented', () => client.callTool({ name: 'run_tests', arguments: {} }));
+await step('badargs', () => client.callTool({ name: 'read_file', arguments: { file: 'a.txt' } }));
+await step('noargs', () => client.callTool({ name: 'pytest' }));
+await step('parallel', () => Promise.all(['a.txt', 'b.txt', 'a.txt', 'b.txt'].map((p) => client.callTool({ name: 'read_file', arguments: { path: p } }))).then((r) => r.length));
+await step('cancel', async () => { const a = new AbortController(); const p = client.callTool({ name: 'pytest', arguments: { args: ['--slow'] } }, undefined, { signal: a.signal }); setTimeout(() => a.abort('stop'), Number(process.env.HARNESS_CANCEL_MS ?? 5)); return p; });
+await step('after-cancel', () => client.callTool({ name: 'pytest', arguments: { args: ['-q'] } }));
+await step('unknown-method', () => client.request({ method: 'example/none', params: {} }, T.EmptyResultSchema));
+await step('close', async () => { const t = Date.now(); await client.close(); return { ms: Date.now() - t, asked }; });

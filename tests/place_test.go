@@ -1,0 +1,182 @@
+package tests
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// place is where toolrun is started in a test: a catalog, a workspace and a data directory of its own, and an
+// environment with nothing of the developer's in it. At the end of the test its data directory is checked from outside.
+type place struct {
+	t       testing.TB
+	root    string
+	catalog string // the file
+	work    string
+	data    string
+	env     []string
+	damaged bool // the test damaged the data directory on purpose: no check at the end
+}
+
+// newPlace makes a place with this catalog; a [catalog] table is added.
+func newPlace(t testing.TB, catalog string) *place {
+	t.Helper()
+	needSandbox(t)
+	return barePlace(t, catalog)
+}
+
+// barePlace is newPlace for tests that start no tool: they need no sandbox.
+func barePlace(t testing.TB, catalog string) *place {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &place{t: t, root: root, catalog: filepath.Join(root, "catalog", "tools.toml"), work: filepath.Join(root, "w"), data: filepath.Join(root, "data")}
+	home := filepath.Join(root, "home")
+	for _, dir := range []string{filepath.Dir(p.catalog), p.work, home} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + home, "LANG=C.UTF-8", "TERM=dumb"}
+	p.writeCatalog("[catalog]\nname = \"tests\"\n" + catalog)
+	t.Cleanup(func() {
+		if !p.damaged && !t.Failed() {
+			for _, problem := range checkData(p.data) {
+				t.Error(problem)
+			}
+		}
+	})
+	return p
+}
+
+func (p *place) writeCatalog(text string) {
+	p.t.Helper()
+	if err := os.WriteFile(p.catalog, []byte(text), 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// write makes a file in the workspace.
+func (p *place) write(name, content string, mode os.FileMode) string {
+	p.t.Helper()
+	path := filepath.Join(p.work, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), mode); err != nil {
+		p.t.Fatal(err)
+	}
+	return path
+}
+
+// command is toolrun with these arguments in this place.
+func (p *place) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(toolrun, append(args, "--data", p.data, "--catalog", p.catalog, "--workspace", p.work)...)
+	cmd.Dir, cmd.Env = p.work, p.env
+	return cmd
+}
+
+// ran is a command that has ended.
+type ran struct {
+	stdout, stderr string
+	code           int
+}
+
+// run runs a subcommand to its end.
+func (p *place) run(args ...string) ran {
+	p.t.Helper()
+	return finish(p.t, p.command(args...))
+}
+
+// query runs a subcommand that asks the data directory; it takes neither catalog nor workspace.
+func (p *place) query(args ...string) ran {
+	p.t.Helper()
+	cmd := exec.Command(toolrun, append(args, "--data", p.data)...)
+	cmd.Dir, cmd.Env = p.root, p.env
+	return finish(p.t, cmd)
+}
+
+func finish(t testing.TB, cmd *exec.Cmd) ran {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop := context.AfterFunc(ctx, func() { cmd.Process.Kill() })
+	defer stop()
+	err := cmd.Wait()
+	if ctx.Err() != nil {
+		t.Fatalf("%s did not end\n%s", strings.Join(cmd.Args, " "), errs.String())
+	}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return ran{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
+}
+
+// rows are the rows of the ledger, all of which must be whole.
+func (p *place) rows() []row {
+	p.t.Helper()
+	rows, problems := readRows(p.data)
+	for _, problem := range problems {
+		p.t.Error(problem)
+	}
+	return rows
+}
+
+// object is the content of the store under this hash.
+func (p *place) object(hash string) string {
+	p.t.Helper()
+	content, err := os.ReadFile(objectPath(p.data, hash))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return string(content)
+}
+
+// eventually waits for what has no event to wait for.
+func eventually(t testing.TB, limit time.Duration, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(limit)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatalf("not within %v: %s", limit, what)
+		case <-tick.C:
+		}
+	}
+}
+
+// processes are the command lines of live processes that contain marker.
+func processes(marker string) []string {
+	var found []string
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		cmdline, _ := os.ReadFile(filepath.Join(dir, "cmdline")) // empty for a zombie
+		line := strings.TrimSpace(strings.ReplaceAll(string(cmdline), "\x00", " "))
+		if strings.Contains(line, marker) {
+			found = append(found, filepath.Base(dir)+" "+line)
+		}
+	}
+	return found
+}
+
+// noProcess fails where a process with this marker lives a second from now.
+func noProcess(t testing.TB, marker string) {
+	t.Helper()
+	eventually(t, time.Second, "no process with "+marker, func() bool { return len(processes(marker)) == 0 })
+}
