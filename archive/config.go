@@ -1,0 +1,92 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// Durability says when what is written survives a power failure. It always survives the death of toolrun.
+type Durability string
+
+const (
+	Checkpoint Durability = "checkpoint" // within a second
+	PerRow     Durability = "row"        // before the answer
+)
+
+// Config is config.toml: what concerns the host and not the tools.
+type Config struct {
+	Durability Durability
+}
+
+// Keys that other versions of toolrun obey. To take one that is not obeyed would be to promise what does not happen.
+var laterKeys = []string{"keep", "checkpoints", "check", "telemetry", "approval_wait"}
+
+// loadConfig reads config.toml; a missing one is the defaults. Errors are file:line: key: what is wrong.
+func loadConfig(path string) (Config, error) {
+	c := Config{Durability: Checkpoint}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	if err != nil {
+		return c, err
+	}
+	var values map[string]any
+	meta, err := toml.Decode(string(text), &values)
+	if err != nil {
+		var bad toml.ParseError
+		if errors.As(err, &bad) {
+			return c, fmt.Errorf("%s:%d: %s", path, bad.Position.Line, bad.Message)
+		}
+		return c, fmt.Errorf("%s: %w", path, err)
+	}
+	var errs []error
+	for _, key := range meta.Keys() {
+		if len(key) > 1 {
+			continue // below a key that is refused
+		}
+		if err := c.set(key[0], values[key[0]]); err != nil {
+			errs = append(errs, fmt.Errorf("%s:%d: %s: %w", path, lineOf(string(text), key[0]), key[0], err))
+		}
+	}
+	return c, errors.Join(errs...)
+}
+
+func (c *Config) set(key string, value any) error {
+	switch {
+	case key == "durability":
+		switch value {
+		case string(Checkpoint), string(PerRow):
+			c.Durability = Durability(value.(string))
+			return nil
+		}
+		return fmt.Errorf(`want "checkpoint" or "row"`)
+	case slices.Contains(laterKeys, key):
+		return errors.New("not in this version of toolrun: remove it")
+	}
+	for _, k := range append([]string{"durability"}, laterKeys...) {
+		if strings.EqualFold(k, key) {
+			return fmt.Errorf("unknown key (the key is %s)", k)
+		}
+	}
+	return errors.New("unknown key")
+}
+
+// lineOf returns the line of a top-level key or table, for BurntSushi/toml keeps no places of keys.
+func lineOf(text, key string) int {
+	for i, line := range strings.Split(text, "\n") {
+		line = strings.TrimLeft(line, " \t[")
+		line = strings.TrimLeft(line, `"'`)
+		rest, ok := strings.CutPrefix(line, key)
+		if ok && (rest == "" || strings.ContainsAny(rest[:1], " \t=].\"'")) {
+			return i + 1
+		}
+	}
+	return 1
+}

@@ -1,0 +1,265 @@
+package ledger
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"toolrun/archive/internal/jsonl"
+)
+
+// Names in the data directory.
+const (
+	FileName = "ledger.jsonl"
+	LockName = "ledger.lock" // never renamed, never removed, always empty
+)
+
+// ErrUnavailable means that the row or the line cannot be written now. Nothing of it is on the record.
+var ErrUnavailable = jsonl.ErrUnavailable
+
+// Damage is a line that is no row. Iterators yield it as the error in the row's place and go on.
+type Damage = jsonl.Damage
+
+// Options of [Open].
+type Options struct {
+	Logger *slog.Logger     // nil: discard
+	Now    func() time.Time // nil: time.Now
+}
+
+// Ledger is ledger.jsonl, open to append. Its methods may be called from several goroutines, and several processes may
+// have the same one open.
+type Ledger struct {
+	dir  string
+	log  *slog.Logger
+	now  func() time.Time
+	lock *os.File
+
+	mu   sync.Mutex // flock excludes processes and not goroutines; guards what follows
+	f    *os.File
+	id   fileID
+	size int64 // of f when this process last saw it whole; -1 where it must be looked at
+	next int64 // seq of the next row, while size holds
+	buf  []byte
+	ids  *idSet
+}
+
+// fileID tells one file from another that took its name.
+type fileID struct{ dev, ino uint64 }
+
+// Open opens the ledger of a data directory, makes it where it is missing, and repairs what a crash left at its end.
+func Open(dir string, o Options) (*Ledger, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	lock, err := jsonl.OpenAppend(filepath.Join(dir, LockName), 0)
+	if err != nil {
+		return nil, err
+	}
+	l := &Ledger{dir: dir, log: o.Logger, now: o.Now, lock: lock, size: -1}
+	if err := l.Locked(func() error { return l.refresh() }); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// Close closes the files. Rows that were appended stay.
+func (l *Ledger) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var errs []error
+	for _, f := range []*os.File{l.f, l.lock} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	l.f, l.lock = nil, nil
+	l.ids.close()
+	return errors.Join(errs...)
+}
+
+// Locked calls f while no other process or goroutine appends to the ledger, moves a torn tail, begins a run or decides
+// that one is dead. A process that dies in it blocks nobody: the kernel drops the lock with it.
+func (l *Ledger) Locked(f func() error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lock == nil {
+		return fmt.Errorf("%w: the ledger is closed", ErrUnavailable)
+	}
+	if _, err := jsonl.Lock(l.lock, unix.LOCK_EX); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	defer jsonl.Unlock(l.lock)
+	return f()
+}
+
+// Append gives row its seq and writes it as the last line. When it returns nil the row survives the death of this
+// process; a power failure only what [Ledger.Sync] covered. On an error, ErrUnavailable, nothing of the row is left.
+func (l *Ledger) Append(row *Row) error {
+	return l.Locked(func() error {
+		if err := l.refresh(); err != nil {
+			return err
+		}
+		before := row.Seq
+		row.Seq = l.next
+		l.buf = append(row.Append(l.buf[:0]), '\n')
+		err := error(nil)
+		if len(l.buf) > jsonl.MaxLineBytes {
+			err = fmt.Errorf("append row of %d bytes: over %d", len(l.buf), jsonl.MaxLineBytes)
+		} else if err = jsonl.Append(l.f, l.size, l.buf); err != nil {
+			l.size = -1
+		}
+		if err != nil {
+			row.Seq = before
+			return err
+		}
+		// The commit point: killed from here on, the row is on the record.
+		l.size += int64(len(l.buf))
+		l.next++
+		if cap(l.buf) > 1<<20 {
+			l.buf = nil
+		}
+		return nil
+	})
+}
+
+// Sync makes every row appended so far survive a power failure.
+func (l *Ledger) Sync() error {
+	l.mu.Lock()
+	f := l.f
+	l.mu.Unlock()
+	if f == nil {
+		return nil
+	}
+	if err := jsonl.Calls.Fdatasync(int(f.Fd())); err != nil {
+		return fmt.Errorf("%w: sync %q: %w", ErrUnavailable, f.Name(), err)
+	}
+	return nil
+}
+
+// refresh, under the lock, makes f, size and next true: cheap where nobody else wrote since, else by the last line.
+func (l *Ledger) refresh() error {
+	path := filepath.Join(l.dir, FileName)
+	var st unix.Stat_t
+	err := unix.Stat(path, &st)
+	if l.f != nil && err == nil && l.id == (fileID{st.Dev, st.Ino}) && st.Size == l.size {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: stat %q: %w", ErrUnavailable, path, err)
+	}
+	if l.f == nil || err != nil || l.id != (fileID{st.Dev, st.Ino}) {
+		if err := l.reopen(path, err != nil); err != nil {
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+	}
+	l.size = -1
+	size, tail, err := jsonl.Repair(l.dir, l.f, l.now(), func(line []byte) bool { _, err := ParseRow(line); return err == nil })
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if tail != nil {
+		l.log.Warn("ledger repaired", "what", tail.String())
+	}
+	next, err := l.nextSeq(size)
+	if err != nil {
+		return fmt.Errorf("%w: read %q: %w", ErrUnavailable, path, err)
+	}
+	l.size, l.next = size, next
+	return nil
+}
+
+func (l *Ledger) reopen(path string, missing bool) error {
+	f, err := jsonl.OpenAppend(path, 0)
+	if err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		f.Close()
+		return err
+	}
+	if missing {
+		if err := jsonl.SyncDir(l.dir); err != nil {
+			f.Close()
+			return err
+		}
+	}
+	if l.f != nil {
+		l.f.Close()
+	}
+	l.f, l.id = f, fileID{st.Dev, st.Ino}
+	return nil
+}
+
+// lastLineBytes is how much of the end of the file is read to find the last row; rows are about 2 KiB.
+const lastLineBytes = 64 << 10
+
+// nextSeq returns the seq after that of the last row of the file. A damaged line after it counts as one row, for one it
+// may have been.
+func (l *Ledger) nextSeq(size int64) (int64, error) {
+	if size == 0 {
+		return 0, nil
+	}
+	end := make([]byte, min(size, lastLineBytes))
+	if _, err := l.f.ReadAt(end, size-int64(len(end))); err != nil {
+		return 0, err
+	}
+	end = bytes.TrimSuffix(end, []byte{'\n'})
+	if start := bytes.LastIndexByte(end, '\n'); start >= 0 || int64(len(end)) == size-1 {
+		if seq, ok := seqOf(end[start+1:]); ok {
+			return seq + 1, nil
+		}
+	}
+	next := int64(0)
+	for line, err := range jsonl.Lines(l.f, size) {
+		if err != nil {
+			return 0, err
+		}
+		if len(line.Text) == 0 && !line.Long {
+			continue
+		}
+		if seq, ok := seqOf(line.Text); ok {
+			next = seq + 1
+		} else {
+			next++
+		}
+	}
+	return next, nil
+}
+
+var seqKey = []byte(`,"seq":`)
+
+// seqOf takes the seq out of a line that Append wrote, without parsing it: within a string a quote is always escaped, so
+// that the key cannot stand in one. For other lines it parses.
+func seqOf(line []byte) (int64, bool) {
+	if bytes.HasPrefix(line, []byte(`{"tool_call_id":"`)) && bytes.HasSuffix(line, []byte{'}'}) {
+		if _, after, ok := bytes.Cut(line, seqKey); ok {
+			if comma := bytes.IndexByte(after, ','); comma > 0 {
+				if n, err := strconv.ParseInt(string(after[:comma]), 10, 64); err == nil && n >= 0 {
+					return n, true
+				}
+			}
+		}
+	}
+	if !bytes.Contains(line, []byte(`"seq"`)) {
+		return 0, false
+	}
+	row, err := ParseRow(line)
+	if err != nil || row.Seq < 0 {
+		return 0, false
+	}
+	return row.Seq, true
+}

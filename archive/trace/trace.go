@@ -1,0 +1,84 @@
+// Package trace is the record of one run of toolrun: the file runs/<run_id>.jsonl.
+//
+// A run's file is written by one process, which holds an flock on it for as long as it lives: a file that nobody holds
+// and that did not end in order is a dead run, which the next process closes. A tool starts only after its tool_call line
+// is in the file; its tool_result follows its row. The keys are in archive/FORMAT.md.
+package trace
+
+import (
+	"time"
+
+	"toolrun/archive/internal/jsonl"
+	"toolrun/archive/ledger"
+	"toolrun/archive/redact"
+)
+
+// Types of a line.
+const (
+	TypeCatalog      = "catalog"
+	TypeSession      = "session"
+	TypeToolCall     = "tool_call"
+	TypeToolResult   = "tool_result"
+	TypeRejectedLine = "rejected_line"
+	TypeUnused       = "catalog_unused"
+)
+
+// Flags of a line or a row.
+const (
+	FlagUnknownTool      = "UNKNOWN_TOOL"
+	FlagDuplicateID      = "DUPLICATE_ID"
+	FlagIDMismatch       = "ID_MISMATCH" // a result whose call was never issued; verifiers find it, nobody writes it
+	FlagUnusedTool       = "UNUSED_TOOL"
+	FlagInvalidArguments = "INVALID_ARGUMENTS"
+	FlagRedacted         = "REDACTED"
+	FlagClosedLater      = "CLOSED_LATER"
+)
+
+// MaxArgumentsBytes bounds the arguments of a tool_call line; longer ones stand there as {"sha256": …}, which names the
+// input object.
+const MaxArgumentsBytes = 64 << 10
+
+// OutputHeadChars is the length of output_head.
+const OutputHeadChars = 240
+
+// ErrUnavailable means that the line cannot be written now and that nothing of it is in the file.
+var ErrUnavailable = jsonl.ErrUnavailable
+
+// Header is the first line of a run: its frozen catalog.
+type Header struct {
+	RunID                   string // UUID version 4, of archive.Dir.NewRunID
+	StartedAt               time.Time
+	CatalogNames            []string // sorted
+	CatalogSHA256           string
+	SchemaSHA256            map[string]string // by tool
+	DefinitionSHA256        map[string]string
+	CatalogDefinitionSHA256 string
+	Role                    *redact.Text
+	Version                 string // of toolrun
+	Host                    string
+	PID                     int
+}
+
+// Session is the first sight of a session in this run.
+type Session struct {
+	SessionID redact.Text
+	Client    *redact.Text // name/version
+	Protocol  string       // MCP version
+}
+
+// Call is an attempt or a refusal that is about to happen.
+type Call struct {
+	// Row holds what is known of the call before anything of it runs; the line takes from it tool_call_id, tool_name,
+	// known, catalog_sha256, schema_sha256, input_hash, flags, and what a row needs that a crash leaves to another process.
+	Row *ledger.Row
+	// Arguments is the canonical redacted form; the zero value is null (no arguments are kept: payloads = "hash").
+	Arguments redact.JSON
+	// At is the line's ts; zero: now. A row that is closed later takes it as its started_at.
+	At time.Time
+}
+
+// Result is the end of a call whose row is on the record.
+type Result struct {
+	Row  *ledger.Row
+	Head redact.Text // of the output; cut here to OutputHeadChars
+}
