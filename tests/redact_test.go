@@ -1,0 +1,148 @@
+package tests
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// token looks like a secret; it is put together here so that no file of the project holds one.
+var token = "gh" + "p_" + strings.Repeat("A", 36)
+
+// nowhere fails where a secret, or a long piece of it, is in the data directory, in an answer or on stderr.
+func nowhere(t *testing.T, p *place, s *server, secrets ...string) {
+	t.Helper()
+	s.stdin.Close()
+	s.wait(patience)
+	s.mu.Lock()
+	answers := strings.Join(s.lines, "")
+	s.mu.Unlock()
+	for _, secret := range secrets {
+		if files := grep(p.data, secret); len(files) > 0 {
+			t.Errorf("%.12s… is in %v", secret, files)
+		}
+		if strings.Contains(answers, secret) {
+			t.Errorf("%.12s… is in an answer", secret)
+		}
+		if strings.Contains(s.stderr.String(), secret) {
+			t.Errorf("%.12s… is on stderr", secret)
+		}
+	}
+}
+
+func TestSecretCutAnywhereIsMasked(t *testing.T) {
+	t.Parallel()
+	catalog := ""
+	for k := 1; k < len(token); k += 2 {
+		catalog += fixed(fmt.Sprintf("cut%d", k), fmt.Sprintf("t=gh; printf 'before %%s' \"${t}%s\"; sleep 0.05; printf '%%s after\\n' %q", head(token, k)[min(2, k):], token[k:]))
+	}
+	p := newPlace(t, catalog)
+	s := p.serve()
+	together(len(token)/2, func(i int) {
+		k := 2*i + 1
+		if k < 2 {
+			return // the first letter alone is not worth a script
+		}
+		f := s.call(fmt.Sprintf("cut%d", k), nil)
+		if f.Stdout != "before [REDACTED] after\n" {
+			t.Errorf("cut after %d bytes: %q", k, f.Stdout)
+		}
+	})
+	nowhere(t, p, s, token[:24], strings.Repeat("A", 20))
+	for _, r := range p.rows() {
+		if r.Redactions == 0 {
+			t.Errorf("redactions is 0: %s", r.raw)
+		}
+	}
+}
+
+func head(s string, n int) string { return s[:min(n, len(s))] }
+
+func TestSecretsInOneEndlessLineAreMasked(t *testing.T) {
+	t.Parallel()
+	line := []byte(strings.Repeat(".", 300000))
+	for _, at := range []int{4096, 32768, 65536, 131072, 262144} {
+		copy(line[at-20:], " "+token+" ")
+	}
+	p := newPlace(t, "[tools.cat]\ndescription = \"A test.\"\ncommand = [\"cat\", \"line\"]\nrisk = \"READ\"\n")
+	p.write("line", string(line), 0o644)
+	s := p.serve()
+	f := s.call("cat", nil)
+	if f.StdoutBytes != int64(len(line)) {
+		t.Errorf("stdout_bytes %d, the tool wrote %d", f.StdoutBytes, len(line))
+	}
+	stored := p.object(*f.OutputHash)
+	if strings.Count(stored, "[REDACTED]") != 5 || strings.Trim(strings.ReplaceAll(stored, "[REDACTED]", ""), ". ") != "" {
+		t.Errorf("%d marks in %d bytes", strings.Count(stored, "[REDACTED]"), len(stored))
+	}
+	nowhere(t, p, s, token[:24])
+}
+
+func TestPrivateKeysAreMaskedInEveryForm(t *testing.T) {
+	t.Parallel()
+	var body []string
+	for i := range 6 {
+		body = append(body, strings.Repeat(fmt.Sprintf("MIIEpQIBAAKCAQ%d", i), 4))
+	}
+	pem := func(kind, glue, header string) string {
+		return "-----BEGIN " + kind + "PRIVATE KEY-----" + glue + header + strings.Join(body, glue) + glue + "-----END " + kind + "PRIVATE KEY-----"
+	}
+	forms := map[string]string{
+		"lines":     pem("RSA ", "\n", "") + "\n",
+		"one line":  pem("RSA ", " ", ""),
+		"escaped":   pem("RSA ", `\n`, ""),
+		"no RSA":    pem("", "\n", ""),
+		"header":    pem("RSA ", "\n", "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00112233445566778899AABBCCDDEEFF\n\n"),
+		"truncated": strings.TrimSuffix(pem("RSA ", "\n", ""), "-----END RSA PRIVATE KEY-----"),
+	}
+	p := newPlace(t, printTool+"[tools.cat]\ndescription = \"A test.\"\ncommand = [\"cat\", \"{f}\"]\nrisk = \"READ\"\n[tools.cat.params.f]\ntype = \"string\"\nrequired = true\n")
+	for name, form := range forms {
+		p.write(name, "start "+form, 0o644)
+	}
+	s := p.serve()
+	for name, form := range forms {
+		if f := s.call("cat", object{"f": name}); !strings.HasPrefix(f.Stdout, "start ") || !strings.Contains(f.Stdout, "[REDACTED]") {
+			t.Errorf("%s: %q", name, f.Stdout)
+		}
+		if f := s.call("print", object{"s": form}); f.StdoutBytes != int64(len(form)) {
+			t.Errorf("%s: the tool got %d bytes of %d", name, f.StdoutBytes, len(form))
+		}
+	}
+	nowhere(t, p, s, body...)
+}
+
+func TestDeclaredSecretsReachOnlyTheTool(t *testing.T) {
+	t.Parallel()
+	const secret = `p@ss"w\rd/+=12345678`
+	p := newPlace(t, printTool+"[secrets]\nDEPLOY_TOKEN = { env = \"DEPLOY_TOKEN\" }\n"+
+		fixed("deploy", `test ${#DEPLOY_TOKEN} -eq 20 && printf 'got %s' "$DEPLOY_TOKEN"; printf '%s' "$DEPLOY_TOKEN" >&2`, `env = { DEPLOY_TOKEN = "$secret:DEPLOY_TOKEN" }`, "redact = false")+
+		fixed("other", `printf '%s' "${DEPLOY_TOKEN-none}"`))
+	p.env = append(p.env, "DEPLOY_TOKEN="+secret)
+	s := p.serve("--log-level", "debug")
+	if f := s.call("deploy", nil); f.Stdout != "got [REDACTED]" || f.Stderr != "[REDACTED]" {
+		t.Errorf("stdout %q, stderr %q", f.Stdout, f.Stderr)
+	}
+	if f := s.call("other", nil); f.Stdout != "none" {
+		t.Errorf("stdout %q", f.Stdout)
+	}
+	if f := s.call("print", object{"s": "a " + secret + " b"}); f.StdoutBytes != int64(len(secret)+4) || f.Stdout != "a [REDACTED] b" {
+		t.Errorf("%d bytes, stdout %q", f.StdoutBytes, f.Stdout)
+	}
+	s.call("print", object{"s": 5, secret: "x"})
+	s.answer(s.begin(secret, object{"s": secret}), patience)
+	encoded, _ := json.Marshal(secret)
+	nowhere(t, p, s, secret, strings.Trim(string(encoded), `"`))
+
+	p.env[len(p.env)-1] = "DEPLOY_TOKEN=short"
+	if got := p.run("serve"); got.code != 2 || !strings.Contains(got.stderr, "DEPLOY_TOKEN") {
+		t.Errorf("a secret of 5 bytes: exit %d, %s", got.code, got.stderr)
+	}
+}
+
+func TestArgumentThatHoldsAMarkIsRefused(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, printTool)
+	s := p.serve()
+	expect(t, s.call("print", object{"s": "key = [REDACTED]"}), "invalid_arguments")
+}
