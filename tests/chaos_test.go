@@ -1,0 +1,219 @@
+package tests
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// marker is the sleep that every long call of the chaos makes; no process with it may be left.
+const marker = "sleep 67.3"
+
+var chaosCatalog = shTool + printTool + fixed("slow", "echo begun; "+marker, `timeout = "300ms"`) +
+	fixed("background", marker+" & echo left one; exit 0") +
+	fixed("big", "head -c 300000 /dev/zero | tr '\\0' x; echo; echo end >&2") +
+	fixed("capped", "seq 1 20000", `limits = { output = "16KiB" }`) +
+	"[tools.gone]\ndescription = \"A test.\"\ncommand = [\"/no/such\"]\nrisk = \"READ\"\n"
+
+// chaotic are the lines of one random call, and what must come of it: an answer unless it is cancelled.
+type chaotic struct {
+	id        string // JSON text
+	lines     []string
+	callID    string // toolrun/tool_call_id, where the call says one
+	cancelled bool
+}
+
+func randomCall(r *rand.Rand, n int) chaotic {
+	c := chaotic{id: fmt.Sprint(n), callID: fmt.Sprintf("call-%d", n)}
+	tool, args := "sh", any(nil)
+	switch r.IntN(14) {
+	case 0:
+		args = sh(fmt.Sprintf("echo out %d; echo err >&2", n))
+	case 1:
+		args = sh(fmt.Sprintf("exit %d", 1+r.IntN(250)))
+	case 2:
+		args = sh(fmt.Sprintf("echo x; kill -%s $$", []string{"KILL", "TERM", "ABRT"}[r.IntN(3)]))
+	case 3:
+		tool = "slow"
+	case 4:
+		tool, args = fmt.Sprintf("invented_%d", r.IntN(5)), object{"suite": "all"}
+	case 5:
+		args = object{"script": 7, "other": true}
+	case 6:
+		args, c.cancelled = sh(marker), true
+	case 7:
+		tool = "big"
+	case 8:
+		tool = "background"
+	case 9:
+		args, c.callID = sh("echo duplicate"), fmt.Sprintf("dup-%d", r.IntN(4))
+	case 10:
+		args = sh("true")
+		c.lines = append(c.lines, []string{"not json", "[]", `{"jsonrpc":"2.0"}`, `{"jsonrpc":"2.0","id":1,"id":1}`}[r.IntN(4)])
+	case 11:
+		tool = "gone"
+	case 12:
+		tool, args = "feed", object{"s": strings.Repeat("y", r.IntN(100000))}
+	case 13:
+		tool = "capped"
+	}
+	params := object{"name": tool, "_meta": object{"toolrun/tool_call_id": c.callID}}
+	if args != nil {
+		params["arguments"] = args
+	}
+	c.lines = append(c.lines, request(json.RawMessage(c.id), "tools/call", params))
+	if c.cancelled {
+		c.lines = append(c.lines, request(nil, "notifications/cancelled", object{"requestId": n}))
+	}
+	return c
+}
+
+// chaosHost owns the server that is killed and started again.
+type chaosHost struct {
+	p       *place
+	mu      sync.Mutex
+	current *server
+	all     []*server
+}
+
+func (h *chaosHost) server() *server {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.current
+}
+
+func (h *chaosHost) restart() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.current != nil {
+		h.current.cmd.Process.Kill()
+		<-h.current.ended
+	}
+	h.current = h.p.serve("--jobs", "16")
+	h.all = append(h.all, h.current)
+}
+
+// TestChaosKeepsEveryInvariant makes calls of every kind, 16 at a time, while the server is killed at random moments,
+// and then holds the data directory against the rules. $TOOLRUN_CHAOS is CALLS/KILLS, $TOOLRUN_SEED repeats a run.
+func TestChaosKeepsEveryInvariant(t *testing.T) {
+	calls, kills := 500, 20
+	if v := os.Getenv("TOOLRUN_CHAOS"); v != "" {
+		if _, err := fmt.Sscanf(v, "%d/%d", &calls, &kills); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seed := uint64(time.Now().UnixNano())
+	if v := os.Getenv("TOOLRUN_SEED"); v != "" {
+		fmt.Sscan(v, &seed)
+	}
+	t.Logf("TOOLRUN_SEED=%d", seed)
+	random := rand.New(rand.NewPCG(seed, 1))
+	p := newPlace(t, chaosCatalog)
+	h := &chaosHost{p: p}
+	h.restart()
+
+	work := make(chan chaotic)
+	answered := make(chan facts, calls)
+	var workers sync.WaitGroup
+	for range 16 {
+		workers.Go(func() {
+			for c := range work {
+				if f, ok := h.make(t, c); ok {
+					answered <- f
+				}
+			}
+		})
+	}
+	killAt := map[int]bool{}
+	for len(killAt) < kills {
+		killAt[1+random.IntN(calls-1)] = true
+	}
+	for n := range calls {
+		if killAt[n] {
+			h.restart()
+		}
+		work <- randomCall(random, n)
+	}
+	close(work)
+	workers.Wait()
+	close(answered)
+	h.server().stdin.Close()
+	h.server().wait(patience)
+	p.recover()
+	lastAnswer := time.Now()
+
+	rows := map[string]row{}
+	for _, r := range p.rows() {
+		rows[r.ToolCallID] = r
+	}
+	n := 0
+	for f := range answered {
+		n++
+		if r, ok := rows[f.ToolCallID]; !ok || r.RunID != f.RunID || r.Seq != f.Seq || r.Outcome != f.Outcome || show(r.OutputHash) != show(f.OutputHash) {
+			t.Errorf("the answer %+v has no row that fits", f)
+		}
+	}
+	t.Logf("%d calls, %d kills: %d answers, %d rows", calls, kills, n, len(rows))
+	if len(rows) < n || n < calls/3 {
+		t.Errorf("%d answers, %d rows", n, len(rows))
+	}
+	eventually(t, 2*time.Second-time.Since(lastAnswer), "no process of a call", func() bool { return len(processes(marker)) == 0 })
+	if left := cgroupsOf(h.all); len(left) > 0 {
+		t.Errorf("control groups are left: %v", left)
+	}
+	if got := p.query("verify"); got.code != 0 {
+		t.Errorf("verify: exit %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
+// make makes one call against whatever server there is; a server that was killed meanwhile owes nothing.
+func (h *chaosHost) make(t *testing.T, c chaotic) (facts, bool) {
+	s := h.server()
+	if s.trySend(c.lines...) != nil {
+		return facts{}, false
+	}
+	limit := patience
+	if c.cancelled {
+		limit = 50 * time.Millisecond // an answer may or may not come
+	}
+	a, err := s.tryAnswer(c.id, limit)
+	if err != nil {
+		select {
+		case <-s.ended:
+		default:
+			if !c.cancelled {
+				t.Errorf("call %s of a living server: %v", c.id, err)
+			}
+		}
+		return facts{}, false
+	}
+	if a.Error != nil {
+		return facts{}, false
+	}
+	f, err := factsOf(a)
+	if err != nil {
+		t.Errorf("call %s: %v", c.id, err)
+	}
+	return f, err == nil
+}
+
+// cgroupsOf are the control groups that still bear the name of one of these processes.
+func cgroupsOf(servers []*server) (left []string) {
+	for _, pattern := range []string{"/sys/fs/cgroup/*", "/sys/fs/cgroup/*/*", "/sys/fs/cgroup/*/*/*", "/sys/fs/cgroup/*/*/*/*"} {
+		dirs, _ := filepath.Glob(pattern)
+		for _, dir := range dirs {
+			name := filepath.Base(dir)
+			if strings.HasPrefix(name, "toolrun") && slices.ContainsFunc(servers, func(s *server) bool { return strings.Contains(name, fmt.Sprint(s.cmd.Process.Pid)) }) {
+				left = append(left, dir)
+			}
+		}
+	}
+	return left
+}
