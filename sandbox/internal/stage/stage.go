@@ -38,6 +38,9 @@ const notReached = -1 << 61
 // Ref is an argument that is read when the op is walked: the address of a word that an earlier op, or the parent, fills.
 type Ref struct{ p *uintptr }
 
+// Result is an argument too: the result of the op with that index in the same program.
+type Result int
+
 // At refers to the word w. The owner of w must keep it alive and must not let it live on a stack.
 func At(w *uintptr) Ref { return Ref{w} }
 
@@ -46,10 +49,14 @@ type Program struct {
 	ops   []Op
 	names []string
 	keep  []any // everything whose address an op holds
+	links []link
 }
 
-// Add appends a system call that must not fail and returns its index. Arguments are int, uintptr, Ref, string (its bytes,
-// NUL-terminated), []byte, unsafe.Pointer or nil.
+// link is an argument that refers to another op's result; its address is known when the table has stopped growing.
+type link struct{ op, arg, result int }
+
+// Add appends a system call that must not fail and returns its index. Arguments are int, uintptr, Ref, Result, string (its
+// bytes, NUL-terminated), []byte, unsafe.Pointer or nil.
 func (p *Program) Add(name string, nr int, args ...any) int {
 	return p.add(name, nr, 0, args)
 }
@@ -64,6 +71,11 @@ func (p *Program) AtLeast(want int64, name string, nr int, args ...any) int {
 	return p.add(name, nr, want, args)
 }
 
+// Bytes is the memory of a C structure, to be passed by its address. v must not be changed by anybody but its owner.
+func Bytes[T any](v *T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))
+}
+
 // CloneArgs is struct clone_args of clone3(2), up to the cgroup field (Linux 5.7).
 type CloneArgs struct {
 	Flags, Pidfd, ChildTid, ParentTid, ExitSignal, Stack, StackSize, TLS, SetTid, SetTidSize, Cgroup uint64
@@ -76,8 +88,16 @@ func (p *Program) Clone(name string, args *CloneArgs, child *Program) int {
 	if len(child.ops) == 0 {
 		panic("stage: a child without ops")
 	}
+	child.link()
 	p.ops[i].child, p.ops[i].len = &child.ops[0], uintptr(len(child.ops))
 	return i
+}
+
+// link fills in the addresses of results. Nothing may be added to a program after that.
+func (p *Program) link() {
+	for _, l := range p.links {
+		p.ops[l.op].args[l.arg] = uintptr(unsafe.Pointer(&p.ops[l.result].ret))
+	}
 }
 
 func (p *Program) add(name string, nr int, want int64, args []any) int {
@@ -93,6 +113,9 @@ func (p *Program) add(name string, nr int, want int64, args []any) int {
 			op.args[i] = uintptr(unsafe.Pointer(a.p))
 			op.refs |= 1 << i
 			p.keep = append(p.keep, a.p)
+		case Result:
+			op.refs |= 1 << i
+			p.links = append(p.links, link{len(p.ops), i, int(a)})
 		case string:
 			b := append([]byte(a), 0)
 			op.args[i] = uintptr(unsafe.Pointer(&b[0]))
@@ -112,8 +135,8 @@ func (p *Program) add(name string, nr int, want int64, args []any) int {
 	return len(p.ops) - 1
 }
 
-// Result is the raw result of op i in the last Run.
-func (p *Program) Result(i int) int { return int(p.ops[i].ret) }
+// Got is the raw result of op i in the last Run.
+func (p *Program) Got(i int) int { return int(p.ops[i].ret) }
 
 // Reset forgets the results of a Run, so that the program may be walked again.
 func (p *Program) Reset() {
@@ -173,7 +196,9 @@ func Run(p, after *Program) error {
 	}
 	var m *Op
 	var n uintptr
+	p.link()
 	if after != nil {
+		after.link()
 		m, n = &after.ops[0], uintptr(len(after.ops))
 	}
 	walk(&p.ops[0], uintptr(len(p.ops)), m, n)

@@ -58,11 +58,11 @@ func TestAVforkChildWalksItsOwnOpsAndItsEndIsSeen(t *testing.T) {
 			if err := Run(parent, after); err != nil {
 				t.Fatal(err)
 			}
-			if after.Result(a) != os.Getpid() {
+			if after.Got(a) != os.Getpid() {
 				t.Error("the after-part was not walked by the caller")
 			}
 			var ws unix.WaitStatus
-			if _, err := unix.Wait4(parent.Result(i), &ws, 0, nil); err != nil {
+			if _, err := unix.Wait4(parent.Got(i), &ws, 0, nil); err != nil {
 				t.Fatal(err)
 			}
 			if ws.ExitStatus() != c.exit {
@@ -87,10 +87,10 @@ func TestTheCallerGivesUpAtTheFirstFailureButWalksTheAfterPart(t *testing.T) {
 	if !errors.As(err, &se) || se.Step != "bad" || !errors.Is(err, unix.EBADF) {
 		t.Fatalf("error %v", err)
 	}
-	if p.Result(never) != notReached {
+	if p.Got(never) != notReached {
 		t.Error("a step after the failed one was walked")
 	}
-	if after.Result(last) != os.Getpid() {
+	if after.Got(last) != os.Getpid() {
 		t.Error("the after-part stopped at a failure")
 	}
 }

@@ -1,0 +1,155 @@
+package sandbox
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"toolrun/sandbox/cgroup"
+)
+
+// Box runs the calls of one profile, several at a time, each in a room of its own. What the calls share is made once and
+// is read-only: the view, and the user namespace.
+type Box struct {
+	host     *Host
+	profile  Profile
+	template int    // mount namespace with the view
+	userNS   int    // the host's
+	late     []bind // trees that go to the call's own /tmp
+	tasks    int    // v1 hierarchies that a call enters
+	rlimits  []rlimit
+	enforced []string
+
+	mu    sync.Mutex
+	lanes []*lane // not in use
+}
+
+type rlimit struct {
+	name     string
+	resource int
+	value    uint64
+}
+
+// MissingError says which walls and limits of a profile this host cannot put up.
+type MissingError struct {
+	Profile string
+	Missing map[string]string // wall → why
+}
+
+func (e *MissingError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "this host cannot enforce what tool %q asks:", e.Profile)
+	for _, wall := range slices.Sorted(maps.Keys(e.Missing)) {
+		fmt.Fprintf(&b, " %s (%s);", wall, e.Missing[wall])
+	}
+	return b.String() + ` see "toolrun doctor", or declare isolation = "best-effort"`
+}
+
+// Box prepares the boxes of a profile. A wall or limit that cannot be put up is a *MissingError, unless the profile is
+// best-effort and the wall is none of those that hide the host's files.
+func (h *Host) Box(p Profile) (*Box, error) {
+	if len(h.missing) > 0 && !p.BestEffort {
+		missing := maps.Clone(h.missing)
+		if p.HostNetwork {
+			delete(missing, "ns.net")
+		}
+		if len(missing) > 0 {
+			return nil, &MissingError{p.Name, missing}
+		}
+	}
+	b := &Box{host: h, profile: p, template: -1}
+	v, err := planView(&b.profile, h.cfg.Forbidden)
+	if err != nil {
+		return nil, err
+	}
+	for _, bind := range v.binds {
+		if bind.late != "" {
+			b.late = append(b.late, bind)
+		}
+	}
+	if b.template, err = newTemplate(v); err != nil {
+		return nil, fmt.Errorf("build the view of tool %q: %w", p.Name, err)
+	}
+	if b.userNS, err = h.userNS(ids{p.UID, p.GID}); err != nil {
+		b.Close()
+		return nil, err
+	}
+	if err := b.planLimits(); err != nil {
+		b.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// Close gives back what the box holds. No call may run.
+func (b *Box) Close() {
+	if b.template >= 0 {
+		unix.Close(b.template)
+	}
+	for _, l := range b.lanes {
+		l.close()
+	}
+	b.template, b.lanes = -1, nil
+}
+
+// has tells whether a wall or limit can be put up here.
+func (b *Box) has(wall string) bool { return b.host.missing[wall] == "" }
+
+// planLimits decides the rlimits, and lists what a call will be under.
+func (b *Box) planLimits() error {
+	for _, r := range []rlimit{
+		{"rlimit.nofile", unix.RLIMIT_NOFILE, uint64(b.profile.Limits.Files)},
+		{"rlimit.fsize", unix.RLIMIT_FSIZE, uint64(b.profile.Limits.FileSizeBytes)},
+		{"rlimit.core", unix.RLIMIT_CORE, 0},
+	} {
+		var now unix.Rlimit
+		if err := unix.Getrlimit(r.resource, &now); err != nil {
+			return fmt.Errorf("read %s: %w", r.name, err)
+		}
+		r.value = min(r.value, now.Max) // a hard limit can only be lowered
+		b.rlimits = append(b.rlimits, r)
+	}
+	for _, l := range []string{cgroup.Memory, cgroup.Swap, cgroup.Pids, cgroup.CPU, cgroup.CPUTime} {
+		if b.has(l) {
+			b.enforced = append(b.enforced, l)
+		}
+	}
+	b.enforced = append(b.enforced, "rlimit.nofile", "rlimit.fsize", "ns.user", "ns.pid", "ns.mount", "ns.ipc", "ns.uts", "ns.cgroup")
+	if !b.profile.HostNetwork && b.has("ns.net") {
+		b.enforced = append(b.enforced, "ns.net")
+	}
+	b.enforced = append(b.enforced, "view", "no_new_privs", "caps", "notty")
+	g, err := b.newGroup()
+	if err != nil {
+		return fmt.Errorf("limit tool %q: %w", b.profile.Name, err)
+	}
+	b.tasks = len(g.Tasks())
+	return g.Remove()
+}
+
+func (b *Box) newGroup() (*cgroup.Group, error) {
+	l := b.profile.Limits
+	return b.host.tree.New(cgroup.Limits{MemoryBytes: l.MemoryBytes, SwapBytes: l.SwapBytes, Pids: l.Pids, CPUs: l.CPUs})
+}
+
+func (b *Box) takeLane() (*lane, error) {
+	b.mu.Lock()
+	if k := len(b.lanes); k > 0 {
+		l := b.lanes[k-1]
+		b.lanes = b.lanes[:k-1]
+		b.mu.Unlock()
+		return l, nil
+	}
+	b.mu.Unlock()
+	return b.newLane()
+}
+
+func (b *Box) giveLane(l *lane) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lanes = append(b.lanes, l)
+}

@@ -1,0 +1,240 @@
+package cgroup
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/containerd/cgroups/v3"
+	"golang.org/x/sys/unix"
+)
+
+// Group is the cgroup of one call: a directory in each hierarchy.
+type Group struct {
+	tree    *Tree
+	name    string
+	members []member
+	dir     int // of the unified hierarchy, -1: none
+}
+
+// member is a group's directory in one hierarchy.
+type member struct {
+	controllers map[string]bool
+	path        string
+	fd          int
+	tasks       int // open for writing on v1, else -1
+}
+
+func (g *Group) enter(r root) (*member, error) {
+	if err := unix.Mkdirat(r.fd, g.name, 0o755); err != nil {
+		return nil, &os.PathError{Op: "mkdir", Path: filepath.Join(r.path, g.name), Err: err}
+	}
+	g.members = append(g.members, member{r.controllers, filepath.Join(r.path, g.name), -1, -1})
+	m := &g.members[len(g.members)-1]
+	fd, err := unix.Openat(r.fd, g.name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: m.path, Err: err}
+	}
+	m.fd = fd
+	return m, nil
+}
+
+// Dir is the descriptor for CLONE_INTO_CGROUP, -1 where the host has no unified hierarchy.
+func (g *Group) Dir() int { return g.dir }
+
+// Tasks are descriptors into which the new process writes "0" to enter the group, besides Dir.
+func (g *Group) Tasks() []int {
+	var fds []int
+	for _, m := range g.members {
+		if m.tasks >= 0 {
+			fds = append(fds, m.tasks)
+		}
+	}
+	return fds
+}
+
+// write sets one file of the group.
+func (m *member) write(file, value string) error {
+	fd, err := unix.Openat(m.fd, file, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		_, err = unix.Write(fd, []byte(value))
+		unix.Close(fd)
+	}
+	if err != nil {
+		return fmt.Errorf("write %q to %s: %w", value, filepath.Join(m.path, file), err)
+	}
+	return nil
+}
+
+// read returns a file of the group, at most 4 KiB.
+func (m *member) read(file string) ([]byte, error) {
+	fd, err := unix.Openat(m.fd, file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: filepath.Join(m.path, file), Err: err}
+	}
+	defer unix.Close(fd)
+	b := make([]byte, 4096)
+	n, err := unix.Read(fd, b)
+	if err != nil {
+		return nil, &os.PathError{Op: "read", Path: filepath.Join(m.path, file), Err: err}
+	}
+	return b[:n], nil
+}
+
+func (m *member) number(file string) (int64, error) {
+	b, err := m.read(file)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(string(bytes.TrimSpace(b)), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", filepath.Join(m.path, file), err)
+	}
+	return n, nil
+}
+
+// field returns the number behind key in a file of "key number" lines.
+func (m *member) field(file, key string) (int64, error) {
+	b, err := m.read(file)
+	if err != nil {
+		return 0, err
+	}
+	for line := range bytes.Lines(b) {
+		if f := bytes.Fields(line); len(f) == 2 && string(f[0]) == key {
+			return strconv.ParseInt(string(f[1]), 10, 64)
+		}
+	}
+	return 0, fmt.Errorf("read %s: no line %q", filepath.Join(m.path, file), key)
+}
+
+// Usage reads the group's counters. It must be called before Remove.
+func (g *Group) Usage() (u Usage, err error) {
+	keep := func(n int64, e error) int64 {
+		if e != nil {
+			err = errors.Join(err, e)
+		}
+		return n
+	}
+	v2 := g.tree != nil && g.tree.mode == cgroups.Unified
+	for i := range g.members {
+		m := &g.members[i]
+		if m.controllers["cpuacct"] {
+			if v2 {
+				u.CPU = time.Duration(keep(m.field("cpu.stat", "usage_usec"))) * time.Microsecond
+			} else {
+				u.CPU = time.Duration(keep(m.number("cpuacct.usage")))
+			}
+		}
+		if m.controllers["memory"] {
+			if v2 {
+				u.MemoryPeakBytes = keep(m.number("memory.peak"))
+				u.OOMKills = keep(m.field("memory.events", "oom_kill"))
+			} else {
+				u.MemoryPeakBytes = keep(m.number("memory.max_usage_in_bytes"))
+				u.OOMKills = keep(m.field("memory.oom_control", "oom_kill"))
+			}
+		}
+		if m.controllers["pids"] {
+			u.PidsLimitHit = keep(m.field("pids.events", "max")) > 0
+		}
+	}
+	return u, err
+}
+
+// CPU is the time that all processes of the group have used so far.
+func (g *Group) CPU() (time.Duration, error) {
+	u, err := g.Usage()
+	return u.CPU, err
+}
+
+// Processes is how many processes and threads are in the group now; ok is false where no pids controller counts them.
+func (g *Group) Processes() (n int64, ok bool) {
+	for i := range g.members {
+		if m := &g.members[i]; m.controllers["pids"] {
+			n, err := m.number("pids.current")
+			return n, err == nil
+		}
+	}
+	return 0, false
+}
+
+// Kill sends SIGKILL to every process of the group: by cgroup.kill (Linux 5.14) where there is a unified hierarchy, else
+// one by one. After cgroup.kill nothing can be cloned into the group any more.
+func (g *Group) Kill() error {
+	for i := range g.members {
+		if m := &g.members[i]; m.fd == g.dir {
+			err := m.write("cgroup.kill", "1")
+			if err == nil || !errors.Is(err, unix.ENOENT) {
+				return err
+			}
+		}
+	}
+	var errs []error
+	for i := range g.members {
+		errs = append(errs, killAll(g.members[i].path))
+	}
+	return errors.Join(errs...)
+}
+
+// killAll kills what cgroup.procs lists. A pid is held by a pidfd and looked up again before the signal, so that a pid
+// that was reused meanwhile is not hit.
+func killAll(path string) error {
+	list := func() ([]int, error) {
+		b, err := os.ReadFile(filepath.Join(path, "cgroup.procs"))
+		if err != nil {
+			return nil, err
+		}
+		var pids []int
+		for f := range bytes.FieldsSeq(b) {
+			if pid, err := strconv.Atoi(string(f)); err == nil && pid > 0 {
+				pids = append(pids, pid)
+			}
+		}
+		return pids, nil
+	}
+	pids, err := list()
+	if err != nil {
+		return err
+	}
+	fds := map[int]int{}
+	for _, pid := range pids {
+		if fd, err := unix.PidfdOpen(pid, 0); err == nil {
+			fds[pid] = fd
+		}
+	}
+	again, err := list()
+	for _, pid := range again {
+		if fd, ok := fds[pid]; ok {
+			unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+		}
+	}
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+	return err
+}
+
+// Remove deletes the group. Its processes must have ended; EBUSY means that they have not.
+func (g *Group) Remove() error {
+	var errs []error
+	rest := g.members[:0]
+	for _, m := range g.members {
+		if err := unix.Rmdir(m.path); err != nil && err != unix.ENOENT {
+			errs = append(errs, &os.PathError{Op: "rmdir", Path: m.path, Err: err})
+			rest = append(rest, m)
+			continue
+		}
+		if m.fd >= 0 {
+			unix.Close(m.fd)
+		}
+		if m.tasks >= 0 {
+			unix.Close(m.tasks)
+		}
+	}
+	g.members = rest
+	return errors.Join(errs...)
+}

@@ -1,0 +1,195 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"toolrun/sandbox/cgroup"
+	"toolrun/sandbox/internal/stage"
+)
+
+// Config of a Host.
+type Config struct {
+	Forbidden []string // directories of the host that no box may show, whatever its profile says
+	Logger    *slog.Logger
+}
+
+// Host is what one process needs to make boxes: its place among the cgroups, the namespaces that boxes may use again, and
+// the lifeline that ends every box when the process dies.
+type Host struct {
+	cfg     Config
+	tree    *cgroup.Tree
+	missing map[string]string // wall → why this host cannot put it up
+
+	procMasks []string // dangerous files of /proc that this kernel has
+	ownPidNS  int      // to come back after a clone into another pid namespace
+	null      int      // /dev/null, read-only
+	// The init of every box reads from lifeline until its end; only this process holds the other end.
+	lifeline [2]int
+
+	mu    sync.Mutex
+	users map[ids]int // user namespaces that map one uid and gid
+	nets  []*network  // empty network namespaces, ready for one call
+	wg    sync.WaitGroup
+}
+
+type ids struct{ uid, gid int }
+
+// Open prepares the host. What it cannot enforce is told by Missing and refused by Box; an error means that no box at all
+// can be made here.
+func Open(cfg Config) (*Host, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	h := &Host{cfg: cfg, missing: map[string]string{}, users: map[ids]int{}, ownPidNS: -1, null: -1, lifeline: [2]int{-1, -1}}
+	if err := h.open(); err != nil {
+		h.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+func (h *Host) open() (err error) {
+	if err := privileged(); err != nil {
+		return err
+	}
+	if h.ownPidNS, err = unix.Open("/proc/self/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+		return fmt.Errorf("open own pid namespace: %w", err)
+	}
+	if h.null, err = unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+		return fmt.Errorf("open /dev/null: %w", err)
+	}
+	if err := unix.Pipe2(h.lifeline[:], unix.O_CLOEXEC); err != nil {
+		return fmt.Errorf("make lifeline: %w", err)
+	}
+	if h.tree, err = cgroup.Open(); err != nil {
+		return fmt.Errorf("find cgroups: %w", err)
+	}
+	for limit, why := range h.tree.Missing() {
+		h.missing[limit] = why
+	}
+	h.background(h.tree.Sweep)
+	for _, f := range procMasks {
+		if _, err := os.Stat(f); err == nil {
+			h.procMasks = append(h.procMasks, f)
+		}
+	}
+	n, err := newNetwork()
+	if err != nil {
+		h.missing["ns.net"] = err.Error()
+	} else {
+		h.nets = append(h.nets, n)
+	}
+	return nil
+}
+
+// procMasks are files of /proc that tell of the host, or of other calls' keys, to whoever may read them by uid alone.
+var procMasks = []string{"/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/sched_debug", "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup", "/proc/sysrq-trigger", "/proc/latency_stats"}
+
+// background runs f beside; Close waits for it.
+func (h *Host) background(f func()) {
+	h.wg.Go(f)
+}
+
+// Close waits until what ended calls left is gone, and gives back what the host holds.
+func (h *Host) Close() error {
+	h.wg.Wait()
+	for _, fd := range h.users {
+		unix.Close(fd)
+	}
+	for _, n := range h.nets {
+		n.close()
+	}
+	for _, fd := range []int{h.ownPidNS, h.null, h.lifeline[0], h.lifeline[1]} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+	if h.tree != nil {
+		return h.tree.Close()
+	}
+	return nil
+}
+
+// Missing tells for each wall or limit that this host cannot enforce why.
+func (h *Host) Missing() map[string]string { return h.missing }
+
+// errPrivileges says what to do about missing privileges.
+var errPrivileges = errors.New("toolrun needs root with CAP_SYS_ADMIN to build a box: start it as root (in a container: with --privileged)")
+
+// privileged fails early, by one clear sentence, where nothing could work.
+func privileged() error {
+	if os.Geteuid() != 0 {
+		return errPrivileges
+	}
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&hdr, &data[0]); err != nil {
+		return fmt.Errorf("read own capabilities: %w", err)
+	}
+	for _, c := range []uint{unix.CAP_SYS_ADMIN, unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_CHOWN, unix.CAP_KILL} {
+		if data[c/32].Effective&(1<<(c%32)) == 0 {
+			return errPrivileges
+		}
+	}
+	return nil
+}
+
+// userNS returns a user namespace in which only the uid and gid exist, each mapped to itself. It is made once: a process
+// in it has no capability, so the calls that share it share nothing writable.
+func (h *Host) userNS(id ids) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if fd, ok := h.users[id]; ok {
+		return fd, nil
+	}
+	fd, err := newUserNS(id)
+	if err != nil {
+		return -1, fmt.Errorf("make user namespace for %d:%d: %w", id.uid, id.gid, err)
+	}
+	h.users[id] = fd
+	return fd, nil
+}
+
+// newUserNS makes the namespace by a child that waits while its maps are written (user_namespaces(7)).
+func newUserNS(id ids) (int, error) {
+	var gate [2]int
+	if err := unix.Pipe2(gate[:], unix.O_CLOEXEC); err != nil {
+		return -1, err
+	}
+	defer unix.Close(gate[0])
+	child, caller := &stage.Program{}, &stage.Program{}
+	child.Add("wait", unix.SYS_READ, gate[0], make([]byte, 1), 1)
+	// CLONE_FILES: the child must not hold a copy of the gate's other end, or it would wait for itself.
+	clone := caller.Clone("clone", &stage.CloneArgs{Flags: unix.CLONE_VM | unix.CLONE_FILES | unix.CLONE_CLEAR_SIGHAND | unix.CLONE_NEWUSER, ExitSignal: uint64(unix.SIGCHLD)}, child)
+	if err := stage.Run(caller, nil); err != nil {
+		unix.Close(gate[1])
+		return -1, err
+	}
+	pid := caller.Got(clone)
+	defer func() {
+		unix.Close(gate[1])
+		wait(pid)
+	}()
+	proc := fmt.Sprintf("/proc/%d/", pid)
+	for file, m := range map[string]int{"uid_map": id.uid, "gid_map": id.gid} {
+		if err := os.WriteFile(proc+file, fmt.Appendf(nil, "%d %d 1\n", m, m), 0); err != nil {
+			return -1, err
+		}
+	}
+	return unix.Open(proc+"ns/user", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+}
+
+// wait reaps a child of ours.
+func wait(pid int) (ws unix.WaitStatus, err error) {
+	for {
+		if _, err = unix.Wait4(pid, &ws, 0, nil); err != unix.EINTR {
+			return ws, err
+		}
+	}
+}

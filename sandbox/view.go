@@ -1,0 +1,240 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// view is the plan of a box's file system: what stands where on a fresh, read-only tmpfs. It is made from the profile and
+// the host's facts alone; template.go carries it out.
+type view struct {
+	dirs  []string          // made in this order, parents first
+	links map[string]string // path → target
+	files map[string]string // path → content
+	binds []bind            // in this order, parents first
+}
+
+// bind shows a tree of the host. Its target lies in the tmpfs (then it is in dirs or files) or inside an earlier bind.
+type bind struct {
+	source, target string
+	write          bool
+	device         bool
+	dir            bool
+	late           string // the target lies in the call's own /tmp: until that exists the tree waits here
+	inside         bool   // the target is inside an earlier bind: it is not ours to make, and is opened without following links
+	empty          bool   // nothing is shown: an empty directory, or /dev/null
+}
+
+// systemDirs are shown read-only, or copied as links where the host has links (merged /usr).
+var systemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
+
+// etcFiles is what programs need of /etc; nothing in it is private to the host or to a user.
+var etcFiles = []string{
+	"alternatives", "bash.bashrc", "bash_completion.d", "ca-certificates", "ca-certificates.conf", "crypto-policies", "default/locale", "environment", "fonts", "gai.conf", "host.conf", "inputrc",
+	"java-11-openjdk", "java-17-openjdk", "java-21-openjdk", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias", "locale.conf", "localtime", "login.defs", "lsb-release", "magic", "mailcap", "manpath.config", "maven", "mime.types",
+	"os-release", "debian_version", "pki", "profile", "profile.d", "protocols", "python3", "python3.11", "python3.12", "python3.13", "rpc", "services", "shells", "ssl", "terminfo", "timezone", "vim", "xdg",
+}
+
+// devices of the minimal /dev.
+var devices = []string{"null", "zero", "full", "random", "urandom", "tty"}
+
+// planView plans the file system of a profile's boxes.
+func planView(p *Profile, forbidden []string) (*view, error) {
+	v := &view{links: map[string]string{}, files: map[string]string{}}
+	for _, d := range systemDirs {
+		if target, err := os.Readlink(d); err == nil {
+			v.links[d] = target
+		} else {
+			v.system(d, false)
+		}
+	}
+	for _, f := range etcFiles {
+		v.system("/etc/"+f, false)
+	}
+	v.identity(p)
+	if p.HostNetwork {
+		v.system("/etc/resolv.conf", false)
+	}
+	for _, d := range devices {
+		v.system("/dev/"+d, true)
+	}
+	for path, target := range map[string]string{
+		"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2",
+		"/dev/shm": "/box/shm", "/var/tmp": "/tmp", "/var/run": "/run", "/etc/mtab": "/proc/self/mounts",
+	} {
+		if !slices.ContainsFunc(p.Mounts, func(m Mount) bool { return within(m.Target, path) }) {
+			v.link(path, target)
+		}
+	}
+	for _, d := range []string{"/box", "/proc", "/run", "/sys", "/root", "/home", TempDir} {
+		v.dir(d)
+	}
+	if err := v.declared(p, forbidden); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// system shows a file or directory of the system, if it exists, at its own path.
+func (v *view) system(path string, device bool) {
+	source, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return
+	}
+	if st, err := os.Stat(source); err == nil {
+		v.bind(bind{source: source, target: path, device: device, dir: st.IsDir()})
+	}
+}
+
+// identity writes what tells the tool who and where it is, without telling it of the host's users.
+func (v *view) identity(p *Profile) {
+	passwd := fmt.Sprintf("root:x:0:0:root:%s:/bin/sh\n", HomeDir)
+	group := "root:x:0:\n"
+	if p.UID != 0 {
+		passwd += fmt.Sprintf("tool:x:%d:%d:tool:%s:/bin/sh\n", p.UID, p.GID, HomeDir)
+	}
+	if p.GID != 0 {
+		group += fmt.Sprintf("tool:x:%d:\n", p.GID)
+	}
+	v.file("/etc/passwd", passwd+"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n")
+	v.file("/etc/group", group+"nogroup:x:65534:\n")
+	v.file("/etc/hostname", Hostname+"\n")
+	v.file("/etc/nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: files\nprotocols: files\n")
+	hosts := "127.0.0.1 localhost " + Hostname + "\n::1 localhost\n"
+	if b, err := os.ReadFile("/etc/hosts"); err == nil && p.HostNetwork {
+		hosts += string(b)
+	}
+	v.file("/etc/hosts", hosts)
+}
+
+// Hostname in every box.
+const Hostname = "box"
+
+// declared adds the profile's own mounts, and covers what must not be seen or written.
+func (v *view) declared(p *Profile, forbidden []string) error {
+	mounts := slices.Clone(p.Mounts)
+	slices.SortStableFunc(mounts, func(a, b Mount) int { return strings.Compare(a.Target, b.Target) })
+	var covers []bind
+	for i, m := range mounts {
+		if m.Target == "/" || within(m.Target, "/proc") || within(m.Target, "/box") || within(m.Target, "/dev") {
+			return fmt.Errorf("show %q at %q: that place in the box is toolrun's own", m.Source, m.Target)
+		}
+		if i > 0 && m.Target == mounts[i-1].Target {
+			if m.Write && !mounts[i-1].Write {
+				v.binds[len(v.binds)-1].write = true
+			}
+			continue
+		}
+		source, err := filepath.EvalSymlinks(m.Source)
+		if err != nil {
+			return fmt.Errorf("show %q: %w", m.Source, errors.Unwrap(err))
+		}
+		st, err := os.Stat(source)
+		if err != nil {
+			return fmt.Errorf("show %q: %w", m.Source, errors.Unwrap(err))
+		}
+		for _, f := range forbidden {
+			if within(source, f) {
+				return fmt.Errorf("show %q: it lies in %q, which no tool may see", m.Source, f)
+			}
+			if rel, ok := below(f, source); ok {
+				covers = append(covers, bind{target: filepath.Join(m.Target, rel), empty: true, dir: true})
+			}
+		}
+		v.bind(bind{source: source, target: filepath.Clean(m.Target), write: m.Write, dir: st.IsDir()})
+	}
+	for _, path := range p.Protect {
+		if b, ok := v.at(path); ok && !slices.ContainsFunc(mounts, func(m Mount) bool { return m.Target == path }) {
+			v.bind(b)
+		}
+	}
+	for _, path := range p.Hide {
+		if b, ok := v.at(path); ok {
+			b.empty = true
+			covers = append(covers, b)
+		}
+	}
+	for _, b := range covers {
+		v.bind(b)
+	}
+	return nil
+}
+
+// at finds what the box shows at a path, with links resolved as the host has them now; ok is false where there is nothing
+// (a link that leads nowhere, or out of what is shown, needs no cover).
+func (v *view) at(path string) (b bind, ok bool) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return bind{}, false
+	}
+	st, err := os.Lstat(real)
+	if err != nil || st.Mode()&(fs.ModeSocket|fs.ModeNamedPipe) != 0 {
+		return bind{}, false
+	}
+	for i := len(v.binds) - 1; i >= 0; i-- {
+		if rel, ok := below(real, v.binds[i].source); ok && v.binds[i].source != "" {
+			return bind{source: real, target: filepath.Join(v.binds[i].target, rel), dir: st.IsDir()}, true
+		}
+	}
+	return bind{}, false
+}
+
+func (v *view) bind(b bind) {
+	b.inside = slices.ContainsFunc(v.binds, func(o bind) bool { return o.dir && !o.empty && within(b.target, o.target) && b.target != o.target })
+	covered := slices.ContainsFunc(v.binds, func(o bind) bool { return o.target == b.target })
+	if !b.inside && !covered && within(b.target, TempDir) {
+		b.late = fmt.Sprintf("/.late/%d", len(v.binds))
+		if b.dir {
+			v.dir(b.late)
+		} else {
+			v.file(b.late, "")
+		}
+	} else if !b.inside && !covered {
+		if b.dir {
+			v.dir(b.target)
+		} else {
+			v.file(b.target, "")
+		}
+	}
+	v.binds = append(v.binds, b)
+}
+
+func (v *view) dir(path string) {
+	if path == "/" || slices.Contains(v.dirs, path) {
+		return
+	}
+	v.dir(filepath.Dir(path))
+	v.dirs = append(v.dirs, path)
+}
+
+func (v *view) file(path, content string) {
+	v.dir(filepath.Dir(path))
+	if _, ok := v.files[path]; !ok {
+		v.files[path] = content
+	}
+}
+
+func (v *view) link(path, target string) {
+	v.dir(filepath.Dir(path))
+	v.links[path] = target
+}
+
+// within reports whether path is dir or lies below it. Both are clean and absolute.
+func within(path, dir string) bool {
+	_, ok := below(path, dir)
+	return ok
+}
+
+// below returns path relative to dir if it is dir or lies below it.
+func below(path, dir string) (string, bool) {
+	if path == dir {
+		return ".", true
+	}
+	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+	return rest, ok
+}

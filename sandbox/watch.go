@@ -1,0 +1,185 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"toolrun/sandbox/cgroup"
+)
+
+// readBuffer is as large as a pipe, so that one read takes what a full pipe holds.
+const readBuffer = 64 << 10
+
+var buffers = sync.Pool{New: func() any { b := make([]byte, readBuffer); return &b }}
+
+// Slots of the watch's poll set.
+const (
+	slotProgram = iota
+	slotEvent
+	slotStdout
+	slotStderr
+	slotStdin
+	slots
+)
+
+// watch is the life of a started call, all of it in one loop of one goroutine: output in, input out, the clock, the CPU
+// clock, cancellation, the program's end. It returns when the program has ended and its output is at its end, or has had
+// helperGrace to get there.
+func (c *call) watch(ctx context.Context) {
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	p := &c.pipes
+	var deadline, cpuCheck, giveUp time.Time
+	if c.cmd.Timeout > 0 {
+		deadline = c.r.Started.Add(c.cmd.Timeout)
+	}
+	cpuLimit := c.box.profile.Limits.CPUTime
+	if cpuLimit > 0 && c.box.has(cgroup.CPUTime) {
+		cpuCheck = c.r.Started.Add(c.cpuWait(cpuLimit))
+	}
+	var total int64
+	ended := false
+	for !(ended && p.out[0] < 0 && p.out[1] < 0) {
+		now := time.Now()
+		switch {
+		case ended && now.After(giveUp):
+			return
+		case c.killed && now.After(giveUp):
+			return // the kernel cannot kill it: end finds that out again, and reports it
+		}
+		if !c.killed && !ended {
+			if !deadline.IsZero() && !now.Before(deadline) {
+				c.kill(TimedOut, nil, &giveUp)
+			} else if !cpuCheck.IsZero() && !now.Before(cpuCheck) {
+				used, err := c.group.CPU()
+				if err == nil && used >= cpuLimit {
+					c.kill(CPULimit, nil, &giveUp)
+				} else {
+					cpuCheck = now.Add(c.cpuWait(cpuLimit - used))
+				}
+			}
+		}
+		wake := earliest(deadline, cpuCheck)
+		if ended || c.killed {
+			wake = giveUp
+		}
+		fds := [slots]unix.PollFd{}
+		for i, fd := range [slots]int{int(c.lane.programFD), p.event, p.out[0], p.out[1], p.in} {
+			fds[i] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+		}
+		fds[slotStdin].Events = unix.POLLOUT
+		if ended {
+			fds[slotProgram].Fd = -1
+		}
+		poll(fds[:], wake)
+
+		if fds[slotEvent].Revents != 0 {
+			unix.Read(p.event, make([]byte, 8))
+			if ctx.Err() != nil && !c.killed && !ended {
+				c.kill(Cancelled, nil, &giveUp)
+			}
+		}
+		if fds[slotStdin].Revents != 0 {
+			p.feed()
+		}
+		for i, w := range [2]io.Writer{c.cmd.Stdout, c.cmd.Stderr} {
+			if p.out[i] < 0 || fds[slotStdout+i].Revents == 0 {
+				continue
+			}
+			n, err := c.read(&p.out[i], *buf, w)
+			total += int64(n)
+			switch {
+			case err != nil && !c.killed:
+				c.kill(CaptureFailed, err, &giveUp)
+			case total > c.box.profile.Limits.OutputTotalBytes && !c.killed:
+				c.kill(OutputLimit, nil, &giveUp)
+			}
+			if c.r.Outcome == CaptureFailed || c.r.Outcome == OutputLimit {
+				closeFD(&p.out[i])
+			}
+		}
+		if fds[slotProgram].Revents != 0 && !ended {
+			ended = true
+			c.reap()
+			if !c.killed {
+				giveUp = time.Now().Add(helperGrace)
+			}
+		}
+	}
+}
+
+// read takes what is there, once.
+func (c *call) read(fd *int, buf []byte, w io.Writer) (int, error) {
+	n, err := unix.Read(*fd, buf)
+	if err == unix.EAGAIN || err == unix.EINTR {
+		return 0, nil
+	}
+	if n <= 0 {
+		closeFD(fd)
+		return 0, nil
+	}
+	if w == nil {
+		return n, errors.New("no writer")
+	}
+	_, err = w.Write(buf[:n])
+	return n, err
+}
+
+// reap takes the program's true end: this process is its parent.
+func (c *call) reap() {
+	c.r.Duration = time.Since(c.r.Started)
+	ws, err := wait(c.lane.programPID())
+	unix.Close(int(c.lane.programFD))
+	switch {
+	case err != nil:
+		if !c.killed {
+			c.r.Outcome, c.r.Err = CaptureFailed, err
+		}
+	case ws.Exited():
+		c.r.HasExit, c.r.ExitCode = true, ws.ExitStatus()
+		// It ended by itself before the kill for time or cancellation reached it.
+		if !c.killed || c.r.Outcome == TimedOut || c.r.Outcome == Cancelled {
+			c.r.Outcome = Exited
+		}
+	default:
+		c.r.Signal = ws.Signal()
+		if !c.killed {
+			c.r.Outcome = Signaled
+		}
+	}
+}
+
+// kill ends every process of the call, for one reason.
+func (c *call) kill(why Outcome, err error, giveUp *time.Time) {
+	c.r.Outcome, c.r.Err, c.killed = why, err, true
+	c.killRoom()
+	*giveUp = time.Now().Add(killGrace)
+}
+
+// cpuWait is the least time in which the call can use up what is left of its CPU time.
+func (c *call) cpuWait(left time.Duration) time.Duration {
+	return max(time.Duration(float64(left)/c.box.profile.Limits.CPUs), 10*time.Millisecond)
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// poll waits for one of the descriptors, or until wake (zero: for ever).
+func poll(fds []unix.PollFd, wake time.Time) {
+	var ts *unix.Timespec
+	if !wake.IsZero() {
+		t := unix.NsecToTimespec(max(time.Until(wake).Nanoseconds(), 0))
+		ts = &t
+	}
+	unix.Syscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds[0])), uintptr(len(fds)), uintptr(unsafe.Pointer(ts)), 0, 0, 0)
+}
