@@ -1,0 +1,99 @@
+package rpc
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"toolrun/runner"
+)
+
+// answered stands for a result that is encoded already, in request.result. The SDK passes it through its own encoder.
+type answered struct{ mcp.ResultBase }
+
+// MarshalJSON makes it as cheap as it can be.
+func (*answered) MarshalJSON() ([]byte, error) { return []byte("{}"), nil }
+
+// call hands a tools/call to the backend and tells its reply. The context is the request's own, not the SDK's, which
+// also ends when nothing more can be read.
+func (s *server) call(r *request) (mcp.Result, error) {
+	req := runner.Request{Name: r.name, Arguments: r.arguments, Origin: s.who.origin(r)}
+	s.announce(req.Origin)
+	if r.meta.progressToken != nil {
+		p := newProgress(r.ctx, s.out, r.meta.progressToken)
+		defer p.stop() // before the answer is sent
+		req.Progress = p.tell
+	}
+	r.reached = true
+	reply := s.backend.Call(r.ctx, req)
+	facts, err := encode(reply.Facts())
+	if err != nil {
+		return nil, fmt.Errorf("encode the facts of a call: %w", err)
+	}
+	if reply.Row == nil { // the call is not on the record, and therefore did not run
+		s.log.Error("a call has no row", "error", reply.Err)
+	} else if reply.Row.Outcome == runner.OutcomeUnknownTool {
+		text := "unknown tool: " + reply.Row.ToolName.String() + "; registered: " + s.names
+		return nil, &jsonrpc.Error{Code: codeInvalidParams, Message: text, Data: facts}
+	}
+	r.result = s.appendReply(nil, r, reply, facts)
+	return new(answered), nil
+}
+
+// appendReply appends a CallToolResult. Some clients show a model only the text, some only the structured content.
+func (s *server) appendReply(dst []byte, r *request, reply runner.Reply, facts []byte) []byte {
+	text := reply.Text()
+	dst = slices.Grow(dst, len(text)+len(text)/8+len(facts)+512)
+	dst = append(dst, `{"_meta":{`...)
+	if row := reply.Row; row != nil {
+		dst = append(dst, `"toolrun/tool_call_id":`...)
+		dst = appendString(dst, row.ToolCallID.String())
+		dst = fmt.Appendf(dst, `,"toolrun/seq":%d,"toolrun/run_id":`, row.Seq)
+		dst = appendString(dst, row.RunID)
+	}
+	if r.meta.modern() { // MCP 2026-07-28: serverInfo here, resultType below
+		if reply.Row != nil {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `"`+mcp.MetaKeyServerInfo+`":{"name":"toolrun","version":`...)
+		dst = append(appendString(dst, s.cfg.Version), '}')
+	}
+	dst = append(dst, `},"content":[{"type":"text","text":`...)
+	dst = appendString(dst, text)
+	dst = append(dst, `}],"structuredContent":`...)
+	dst = append(dst, facts...)
+	dst = fmt.Appendf(dst, `,"isError":%t`, reply.IsError())
+	if r.meta.modern() {
+		dst = append(dst, `,"resultType":"complete"`...)
+	}
+	return append(dst, '}')
+}
+
+// encode is json.Marshal without the escapes that HTML would need.
+func encode(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
+
+// maxNames bounds the list of names that an unknown tool is answered with.
+const maxNames = 100
+
+func joinNames(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	if more := len(names) - maxNames; more > 0 {
+		return strings.Join(names[:maxNames], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,74 @@
+package rpc
+
+import (
+	"sync"
+
+	"toolrun/runner"
+)
+
+// sessionVariables are those of the launch environment that name the session, in the order they count.
+var sessionVariables = []string{"TOOLRUN_SESSION_ID", "CLAUDE_CODE_SESSION_ID", "QWEN_CODE_SESSION_ID"}
+
+// sessionOfLaunch is the session that toolrun was started for; empty, and from "run", where nobody said.
+func sessionOfLaunch(getenv func(string) string) (id, from string) {
+	for _, name := range sessionVariables {
+		if v := getenv(name); v != "" && len(v) <= maxNameBytes {
+			return v, "env"
+		}
+	}
+	return "", "run"
+}
+
+// identified is who the client is, as far as it need not say so in each request.
+type identified struct {
+	session, sessionFrom string // of the launch; frozen
+
+	mu               sync.Mutex
+	client, protocol string              // told by initialize
+	announced        map[string]struct{} // sessions that the backend was told of
+}
+
+// initialize keeps what the handshake told and agreed on.
+func (w *identified) initialize(client, protocol string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.client, w.protocol = client, protocol
+}
+
+// origin completes what a request says of itself.
+func (w *identified) origin(r *request) runner.Origin {
+	o := r.meta.origin
+	o.SessionFrom = "meta"
+	if o.SessionID == "" {
+		o.SessionID, o.SessionFrom = w.session, w.sessionFrom
+	}
+	if r.session == r.session.server.handshake {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		o.Protocol = w.protocol
+		o.Client = first(o.Client, w.client)
+	}
+	return o
+}
+
+// maxAnnounced bounds the memory of sessions that were announced; the backend remembers them too.
+const maxAnnounced = 4096
+
+// announce tells the backend of a session it was not told of. Callers that come at the same time wait for each other, so
+// that a session line is there before the first call's. A line that cannot be written is tried again at the next request:
+// the call that comes with it cannot be recorded either, and is answered so.
+func (w *identified) announce(b Backend, o runner.Origin) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, ok := w.announced[o.SessionID]; ok {
+		return nil
+	}
+	if err := b.Session(o); err != nil {
+		return err
+	}
+	if w.announced == nil || len(w.announced) >= maxAnnounced {
+		w.announced = make(map[string]struct{})
+	}
+	w.announced[o.SessionID] = struct{}{}
+	return nil
+}
