@@ -1,37 +1,57 @@
 package redact
 
+import (
+	"slices"
+)
+
 // Rules says what a secret is. It is immutable and safe for concurrent use.
-type Rules struct{}
+type Rules struct {
+	all      *index // declared secrets and shapes
+	declared *index // declared secrets only
+	shapes   bool
+}
 
 // New returns the rules for the declared secrets, name to value, and the shapes of well-known tokens. Values under 8
 // bytes are the catalog's error; under 3 bytes they are ignored here.
-func New(secrets map[string]string) *Rules { return &Rules{} }
+func New(secrets map[string]string) *Rules {
+	values := make([]string, 0, len(secrets))
+	for _, v := range secrets {
+		values = append(values, v)
+	}
+	slices.Sort(values)
+	var anchors []*anchor
+	seen := map[string]bool{}
+	for _, v := range values {
+		for _, form := range forms(v) {
+			if len(form) >= 3 && !seen[form] {
+				seen[form] = true
+				anchors = append(anchors, &anchor{lit: []byte(form)})
+			}
+		}
+	}
+	declared := newIndex(anchors)
+	return &Rules{all: newIndex(append(anchors[:len(anchors):len(anchors)], shapes()...)), declared: declared, shapes: true}
+}
 
 // Shapes returns the same rules with the shapes of well-known tokens or, for a tool that says redact = false, without
 // them; declared secrets are always masked.
-func (r *Rules) Shapes(on bool) *Rules { return r }
+func (r *Rules) Shapes(on bool) *Rules {
+	return &Rules{all: r.all, declared: r.declared, shapes: on}
+}
+
+func (r *Rules) index() *index {
+	if r.shapes {
+		return r.all
+	}
+	return r.declared
+}
 
 // Text redacts a string.
-func (r *Rules) Text(s string) Text { return Text{s: s} }
-
-// JSON redacts the strings and the keys of a JSON value. It is an error if value is not valid JSON in the strict sense
-// (RFC 7493: no duplicate keys, no lone surrogates).
-func (r *Rules) JSON(value []byte) (JSON, error) { return JSON{b: value}, nil }
-
-// Canonical redacts value and returns it in the form that canon gives it. Redaction comes first, as it may change keys
-// and with them their order; what canon returns is held against the rules once more.
-func (r *Rules) Canonical(value []byte, canon func([]byte) ([]byte, error)) (JSON, error) {
-	j, err := r.JSON(value)
-	if err != nil {
-		return JSON{}, err
+func (r *Rules) Text(s string) Text {
+	if out, n := apply(r.index(), []byte(s)); n > 0 {
+		return Text{s: string(out), n: n}
 	}
-	b, err := canon(j.Raw())
-	if err != nil {
-		return JSON{}, err
-	}
-	again, err := r.JSON(b)
-	again.n += j.n
-	return again, err
+	return Text{s: s}
 }
 
 // Strings redacts an argv array; each string alone. nil gives null.
@@ -50,4 +70,22 @@ func (r *Rules) Strings(list []string) JSON {
 	}
 	j.b = append(j.b, ']')
 	return j
+}
+
+// apply redacts src as a whole and returns the number of marks; src itself where there are none.
+func apply(x *index, src []byte) ([]byte, int) {
+	s := scanner{index: x, buf: src, final: true}
+	var out []byte
+	err := s.pass(0, func(b []byte) error {
+		if len(b) == len(src) && s.marks == 0 {
+			out = src
+		} else {
+			out = append(out, b...)
+		}
+		return nil
+	})
+	if err != nil {
+		panic(err) // the function above returns none
+	}
+	return out, s.marks
 }
