@@ -62,6 +62,7 @@ type Reply struct {
 
 // Preview is the part of a stream that a reply carries: valid UTF-8, redacted, its head, a mark and its tail.
 type Preview struct {
-	Text  string
-	Lossy bool // bytes that are not UTF-8 were replaced; the stored object has them
+	Text    string
+	Lossy   bool  // bytes that are not UTF-8 were replaced; the stored object has them
+	LeftOut int64 // redacted bytes between head and tail that are not in Text
 }

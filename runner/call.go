@@ -1,0 +1,190 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"toolrun/archive/ledger"
+	"toolrun/archive/redact"
+	"toolrun/catalog"
+)
+
+// call is one request on its way to its reply; one goroutine owns it.
+type call struct {
+	r       *Runner
+	req     Request
+	row     *ledger.Row // grows as the call goes; what a row needs in any case is there before the tool_call line
+	rules   *redact.Rules
+	tool    *catalog.Tool // nil: no such tool
+	args    *catalog.Args // nil: refused
+	problem error         // what is wrong with the arguments
+	input   redact.JSON   // canonical
+	session *session
+	id      identity
+
+	announced bool // the tool_call line is written; the row is when it has its seq
+}
+
+// Call runs one request to its end. The reply always has a row, but for ErrLedgerUnavailable. When ctx ends the tool is
+// killed and context.Cause tells why: ErrCancelled, or anything else for interrupted.
+func (r *Runner) Call(ctx context.Context, req Request) (reply Reply) {
+	r.life.RLock()
+	defer r.life.RUnlock()
+	if r.closed {
+		return Reply{Err: unavailable(ErrInterrupted)}
+	}
+	c := &call{r: r, req: req}
+	defer c.survive(&reply)
+
+	if err := r.settle(); err != nil {
+		return Reply{Err: unavailable(err)}
+	}
+	c.read()
+	if err := c.identify(); err != nil {
+		return Reply{Err: unavailable(err)}
+	}
+	d := decide(c.question())
+	if err := c.announce(d); err != nil {
+		r.ids.forget(req.Origin.CallID, c.id)
+		return Reply{Err: unavailable(err)}
+	}
+	if d.Outcome != "" {
+		return c.refuse(d)
+	}
+	if err := c.hold(ctx); err != nil {
+		running, waiting := r.gate.load()
+		return c.refuse(refusalOf(err, c.tool.Name, running, waiting))
+	}
+	defer r.gate.leave(c.tool.Name, c.tool.Concurrency)
+	return c.attempt(ctx)
+}
+
+// question is what policy is asked about this call.
+func (c *call) question() question {
+	q := question{
+		Tool:       c.tool,
+		Name:       c.row.ToolName.String(),
+		Duplicate:  c.id.Duplicate,
+		Problem:    c.problem,
+		Registered: c.r.cfg.Catalog.Names(),
+	}
+	if c.id.Client != nil {
+		q.ID = c.id.Client.String()
+	}
+	return q
+}
+
+// announce puts the call on the record before anything of it runs: input object, session line, tool_call line.
+func (c *call) announce(d decision) error {
+	hash, err := c.r.putInput(c.input)
+	if err != nil {
+		return err
+	}
+	c.row.InputHash = hash
+	c.row.Flags = append(c.row.Flags, d.Flags...)
+	c.row.ApprovalStatus = d.Approval
+	c.row.RepeatOf, c.row.Repeat = c.session.repeatOf(c.row.ToolName.String(), hash)
+	if err := c.r.announce(c.session, c.row.SessionID, c.req.Origin); err != nil {
+		return err
+	}
+	if err := c.r.putCall(c.row, c.input); err != nil {
+		return err
+	}
+	c.announced = true
+	if c.tool != nil {
+		c.r.used[c.tool.Name].Store(true)
+	}
+	return nil
+}
+
+// hold waits for a free place.
+func (c *call) hold(ctx context.Context) error {
+	came := c.r.now()
+	err := c.r.gate.enter(ctx, c.tool.Name, c.tool.Concurrency)
+	c.row.HoldMS = max(c.r.now().Sub(came).Milliseconds(), 0)
+	return err
+}
+
+// refuse ends a call of which nothing was started.
+func (c *call) refuse(d decision) Reply {
+	v := verdictOf(d.Outcome, false)
+	c.row.Outcome, c.row.Status, c.row.ErrorType = d.Outcome, v.Status, v.ErrorType
+	c.row.ErrorMessage = c.message(d.Reason)
+	c.row.StartedAt = ledger.FormatTime(c.r.now())
+	c.row.EndedAt = c.row.StartedAt
+	reply := c.commit(redact.Text{})
+	if reply.Err == nil {
+		reply.Message = c.rules.Text(d.Message()).String()
+	}
+	return reply
+}
+
+// commit writes the row: from there on the call has happened, and its reply may go out.
+func (c *call) commit(head redact.Text) Reply {
+	c.flagRedacted()
+	if err := c.r.commit(c.row, head); err != nil {
+		return Reply{Err: unavailable(err)}
+	}
+	c.session.remember(c.row)
+	return Reply{Row: c.row}
+}
+
+// survive turns a panic of the runner into the end of this one call, on the record.
+func (c *call) survive(reply *Reply) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	what := c.r.cfg.Rules.Text(fmt.Sprint(v))
+	c.r.log.Error("the runner failed in a call", "panic", what.String(), "stack", string(debug.Stack()))
+	defer func() {
+		if again := recover(); again != nil {
+			*reply = Reply{Err: unavailable(fmt.Errorf("the runner failed in this call: %s", what))}
+		}
+	}()
+	switch {
+	case c.row != nil && c.row.Seq != noSeq:
+		*reply = Reply{Row: c.row}
+		return
+	case !c.announced:
+		// Nothing of the call is on the record and nothing ran; as much as is known of it is put there now.
+		if c.session == nil {
+			c.read()
+			if err := c.identify(); err != nil {
+				*reply = Reply{Err: unavailable(err)}
+				return
+			}
+		}
+		if err := c.announce(decision{}); err != nil {
+			*reply = Reply{Err: unavailable(err)}
+			return
+		}
+	}
+	c.row.Flags = append(c.row.Flags, FlagPanic)
+	var d decision
+	d.refuse(OutcomeInterrupted, "", "toolrun itself failed in this call: "+what.String(), "call again, or report it")
+	*reply = c.refuse(d)
+}
+
+// flagRedacted flags a call of which something was masked.
+func (c *call) flagRedacted() {
+	if c.row.Redactions > 0 && !slices.Contains(c.row.Flags, FlagRedacted) {
+		c.row.Flags = append(c.row.Flags, FlagRedacted)
+	}
+}
+
+// message makes the row's error_message: one line, redacted.
+func (c *call) message(s string) *redact.Text {
+	text := redact.Summary(c.rules.Text(s), summaryChars)
+	return &text
+}
+
+// span sets the times of an attempt.
+func (c *call) span(started time.Time, took time.Duration) {
+	c.row.DurationMS = max(took.Milliseconds(), 0)
+	c.row.StartedAt = ledger.FormatTime(started)
+	c.row.EndedAt = ledger.FormatTime(started.Truncate(time.Millisecond).Add(time.Duration(c.row.DurationMS) * time.Millisecond))
+}

@@ -1,0 +1,130 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"toolrun/catalog"
+	"toolrun/sandbox"
+)
+
+// systemPath is searched in every box, after what toolrun's own PATH has.
+var systemPath = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
+
+// boxSystemDirs are the host's directories of programs and libraries that every box shows under their own names.
+var boxSystemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
+
+// cacheHome is XDG_CACHE_HOME of a tool that declares a cache; other tools have one in their HOME, gone after the call.
+const cacheHome = "/cache"
+
+// cacheVariables are the variables by which programs find the cache of this name, where XDG_CACHE_HOME is not enough.
+var cacheVariables = map[string]string{
+	"bun":           "BUN_INSTALL_CACHE_DIR",
+	"cargo":         "CARGO_HOME",
+	"ccache":        "CCACHE_DIR",
+	"go-build":      "GOCACHE",
+	"go-mod":        "GOMODCACHE",
+	"golangci-lint": "GOLANGCI_LINT_CACHE",
+	"gradle":        "GRADLE_USER_HOME",
+	"mypy":          "MYPY_CACHE_DIR",
+	"npm":           "npm_config_cache",
+	"pip":           "PIP_CACHE_DIR",
+	"pnpm":          "PNPM_HOME",
+	"pre-commit":    "PRE_COMMIT_HOME",
+	"ruff":          "RUFF_CACHE_DIR",
+	"sccache":       "SCCACHE_DIR",
+	"uv":            "UV_CACHE_DIR",
+	"yarn":          "YARN_CACHE_FOLDER",
+}
+
+// environment makes the whole environment of a tool: nothing of toolrun's own comes in but what env_pass names. path is
+// its PATH: declared, passed, or toolrun's entries that the box shows, then the system's.
+func environment(cfg *Config, t *catalog.Tool, caches map[string]string, visible func(string) bool) (env []string, path string) {
+	vars := map[string]string{
+		"PATH":           boxPath(cfg.Path, visible),
+		"HOME":           sandbox.HomeDir,
+		"LANG":           "C.UTF-8",
+		"TMPDIR":         sandbox.TempDir,
+		"XDG_CACHE_HOME": sandbox.HomeDir + "/.cache",
+	}
+	maps.Copy(vars, caches)
+	for _, name := range t.EnvPass {
+		if value, ok := cfg.LookupEnv(name); ok {
+			vars[name] = value
+		}
+	}
+	for name, value := range t.Env {
+		vars[name] = value.Value
+		if value.Secret != "" {
+			vars[name] = cfg.Secrets[value.Secret]
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		env = append(env, name+"="+vars[name])
+	}
+	return env, vars["PATH"]
+}
+
+func boxPath(own string, visible func(string) bool) string {
+	var entries []string
+	add := func(entry string) {
+		if !slices.Contains(entries, entry) {
+			entries = append(entries, entry)
+		}
+	}
+	for _, entry := range filepath.SplitList(own) {
+		if filepath.IsAbs(entry) && visible(filepath.Clean(entry)) {
+			add(filepath.Clean(entry))
+		}
+	}
+	for _, entry := range systemPath {
+		add(entry)
+	}
+	return strings.Join(entries, string(filepath.ListSeparator))
+}
+
+// cachesOf makes the cache folders that a tool declares, which all tools of the project share by name, and shows them
+// below an XDG_CACHE_HOME that is kept too and the tool's own: programs also put caches there that nobody declared.
+func cachesOf(cfg *Config, t *catalog.Tool, uid, gid int) (mounts []sandbox.Mount, env map[string]string, err error) {
+	if len(t.Sandbox.Cache) == 0 {
+		return nil, nil, nil
+	}
+	home := filepath.Join(cfg.CacheDir, "tools", t.Name)
+	folders := []sandbox.Mount{{Source: home, Target: cacheHome, Write: true}}
+	env = map[string]string{"XDG_CACHE_HOME": cacheHome}
+	for _, name := range t.Sandbox.Cache {
+		target := cacheHome + "/" + name
+		folders = append(folders, sandbox.Mount{Source: filepath.Join(cfg.CacheDir, "shared", name), Target: target, Write: true})
+		if variable := cacheVariables[name]; variable != "" {
+			env[variable] = target
+		}
+	}
+	for _, f := range folders {
+		// The box mounts each shared folder on one in home.
+		if err := errors.Join(makeFolder(f.Source, uid, gid), makeFolder(filepath.Join(home, strings.TrimPrefix(f.Target, cacheHome)), uid, gid)); err != nil {
+			return nil, nil, fmt.Errorf("make cache: %w", err)
+		}
+	}
+	return folders, env, nil
+}
+
+// makeFolder makes a folder of the tool's user; what a tool put in its place is removed.
+func makeFolder(dir string, uid, gid int) error {
+	if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
+		if err := os.Remove(dir); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return os.Lchown(dir, uid, gid)
+}

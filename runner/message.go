@@ -1,0 +1,97 @@
+package runner
+
+import (
+	"bytes"
+	"fmt"
+
+	"toolrun/archive/redact"
+	"toolrun/catalog/canon"
+)
+
+// minExcerptBytes is kept of either end of a stream however small a tool's preview is: summaries are made of it.
+const minExcerptBytes = 4 << 10
+
+// headBytes holds the characters of a summary or of output_head, with room for white space that folds.
+const headBytes = 2 << 10
+
+// errorMessage says in one line why an attempt failed. lastLine is the last thing that the tool said.
+func (c *call) errorMessage(end ending, cause error, lastLine string) string {
+	if c.r.cfg.Payloads == PayloadsHash {
+		lastLine = ""
+	}
+	said := func(format string, a ...any) string {
+		s := fmt.Sprintf(format, a...)
+		if lastLine != "" {
+			s += ": " + lastLine
+		}
+		return s
+	}
+	limits := c.tool.Limits
+	switch end.Outcome {
+	case OutcomeExit:
+		return said("exit status %d", *end.ExitCode)
+	case OutcomeSignal:
+		return said("ended by %s", end.Signal)
+	case OutcomeTimeout:
+		return said("timed out after %s", c.tool.Timeout)
+	case OutcomeCPULimit:
+		return said("used more than its CPU time of %s", limits.CPUTime)
+	case OutcomeOOM:
+		return said("needed more memory than its limit of %d bytes", limits.MemoryBytes)
+	case OutcomeOutputLimit:
+		return said("wrote more than its limit of %d bytes", limits.OutputTotalBytes)
+	case OutcomeCancelled:
+		return "cancelled by the client"
+	}
+	if cause != nil {
+		return cause.Error()
+	}
+	return ErrInterrupted.Error()
+}
+
+// summaries makes output_summary and output_head: of stdout, or of stderr where stdout is empty.
+func (c *call) summaries(out, errs *captured) (summary, head redact.Text) {
+	from := out
+	if out.Bytes == 0 {
+		from = errs
+	}
+	if from.Excerpt == nil {
+		return redact.Text{}, redact.Text{}
+	}
+	text := from.Excerpt.head
+	if len(text) > headBytes {
+		text = endAtRune(text[:headBytes])
+	}
+	head = c.rules.Text(string(bytes.ToValidUTF8(text, []byte("\uFFFD")))) // redacted already: twice changes nothing
+	return redact.Summary(head, summaryChars), head
+}
+
+// previews shares the bytes that a reply may carry out between the streams: what one does not need the other gets, and
+// stderr, where a failure is explained, is sure of half.
+func previews(out, errs *captured, budget int) (stdout, stderr Preview) {
+	forErr := 0
+	if errs.Excerpt != nil {
+		forErr = int(min(errs.Excerpt.n, max(int64(budget/2), int64(budget)-shown(out))))
+		stderr = errs.Excerpt.render(forErr)
+	}
+	if out.Excerpt != nil {
+		stdout = out.Excerpt.render(budget - forErr)
+	}
+	return stdout, stderr
+}
+
+func shown(c *captured) int64 {
+	if c.Excerpt == nil {
+		return 0
+	}
+	return c.Excerpt.n
+}
+
+// hashOf is what stands in a row in place of a value that is too long, or that is not kept.
+func hashOf(rules *redact.Rules, v redact.JSON) redact.JSON {
+	hash, err := rules.JSON([]byte(`{"sha256":"` + canon.SHA256Hex(v.Raw()) + `"}`))
+	if err != nil {
+		panic(err) // a constant around hex digits
+	}
+	return hash
+}

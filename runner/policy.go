@@ -1,0 +1,110 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"toolrun/archive/ledger"
+	"toolrun/catalog"
+)
+
+// Flags of trace lines and rows that this package sets.
+const (
+	FlagUnknownTool      = "UNKNOWN_TOOL"
+	FlagInvalidArguments = "INVALID_ARGUMENTS"
+	FlagDuplicateID      = "DUPLICATE_ID"
+	FlagRedacted         = "REDACTED"
+	FlagUnusedTool       = "UNUSED_TOOL"
+	FlagUnkilled         = "UNKILLED" // a process that the kernel could not kill was left behind
+	FlagPanic            = "PANIC"    // toolrun itself failed in this call
+)
+
+// Approval of a row.
+const (
+	ApprovalDenied     = "denied"
+	ApprovalAutonomous = "autonomous" // SEND or DESTRUCTIVE, run unasked
+)
+
+// question is all that policy looks at.
+type question struct {
+	Tool       *catalog.Tool // nil: no such tool
+	Name       string        // as the caller sent it, redacted and bounded
+	ID         string        // the client's id of the call, redacted
+	Duplicate  bool          // the run has seen that id before
+	Problem    error         // what is wrong with the arguments; its text names the field and never a value
+	Registered []string      // the catalog's names, sorted
+}
+
+// decision is policy's answer: an empty Outcome says run, any other refuses with it.
+type decision struct {
+	Outcome  string
+	Reason   string // what was refused and why, for the row
+	Advice   string // what to do next, for the model
+	Flags    []string
+	Approval ledger.OrNull
+}
+
+// Message is what a refused caller reads.
+func (d decision) Message() string { return d.Reason + "; " + d.Advice }
+
+// refuse adds a fault; the first one is the outcome.
+func (d *decision) refuse(outcome, flag, reason, advice string) {
+	if flag != "" {
+		d.Flags = append(d.Flags, flag)
+	}
+	if d.Outcome == "" {
+		d.Outcome, d.Reason, d.Advice = outcome, reason, advice
+	}
+}
+
+// decide is the whole of policy. It is pure: the same question always has the same answer. Every fault leaves its flag;
+// the first of them, in the order name, id, arguments, approval, is the outcome.
+func decide(q question) decision {
+	var d decision
+	if q.Tool == nil {
+		d.refuse(OutcomeUnknownTool, FlagUnknownTool, "unknown tool: "+q.Name, registeredTools(q.Registered))
+	}
+	if q.Duplicate {
+		d.refuse(OutcomeDuplicateID, FlagDuplicateID, fmt.Sprintf("the call id %q was already used in this run", q.ID),
+			"nothing was started: send the call again under an id of its own")
+	}
+	if q.Tool == nil {
+		return d
+	}
+	if q.Problem != nil {
+		d.refuse(OutcomeInvalidArguments, FlagInvalidArguments, fmt.Sprintf("invalid arguments for %s: %v", q.Tool.Name, q.Problem),
+			"nothing was started: correct the arguments and call again")
+	}
+	if q.Tool.Approval == catalog.ApprovalDeny {
+		d.Approval = ApprovalDenied
+		d.refuse(OutcomePolicy, "", fmt.Sprintf("the catalog denies every call of %s (approval = \"deny\")", q.Tool.Name),
+			"nothing was started: do not call it again, use another tool or ask the user")
+	}
+	if d.Outcome == "" && (q.Tool.Risk == catalog.RiskSend || q.Tool.Risk == catalog.RiskDestructive) {
+		d.Approval = ApprovalAutonomous
+	}
+	return d
+}
+
+// refusalOf turns the error of the gate, or of the call's context, into a refusal: nothing was started.
+func refusalOf(err error, tool string, running, waiting int) (d decision) {
+	switch {
+	case errors.Is(err, errBusy):
+		d.refuse(OutcomeBusy, "", fmt.Sprintf("busy: %d calls run and %d wait", running, waiting),
+			"nothing was started: call again when some of them have ended")
+	case errors.Is(err, ErrCancelled):
+		d.refuse(OutcomeCancelled, "", "cancelled while it waited for a free place", "nothing was started")
+	default:
+		d.refuse(OutcomeInterrupted, "", "toolrun was told to stop while "+tool+" waited for a free place", "nothing was started")
+	}
+	return d
+}
+
+// registeredTools names what there is, so that the model need not guess again.
+func registeredTools(names []string) string {
+	if len(names) == 0 {
+		return "no tool is registered"
+	}
+	return "the registered tools are: " + strings.Join(names, ", ")
+}

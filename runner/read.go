@@ -1,0 +1,158 @@
+package runner
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"toolrun/archive/ledger"
+	"toolrun/archive/redact"
+	"toolrun/catalog"
+	"toolrun/catalog/canon"
+)
+
+// summaryChars bounds summaries and messages of a row.
+const summaryChars = 300
+
+// read turns the message into a row's first half: the frozen tool, the arguments checked, everything redacted. What it
+// finds wrong is policy's to judge.
+func (c *call) read() {
+	r := c.r
+	name, masked := bounded(r.cfg.Rules, c.req.Name, maxIDBytes)
+	c.rules = r.cfg.Rules
+	c.row = &ledger.Row{
+		ToolName:      name,
+		Attempt:       1,
+		Seq:           noSeq,
+		RunID:         r.cfg.Run.ID(),
+		CatalogSHA256: r.cfg.Catalog.SHA256(),
+		Payloads:      r.cfg.Payloads,
+		Role:          boundedOrNil(r.cfg.Rules, r.cfg.Role),
+		Flags:         []string{},
+		Enforced:      []string{},
+	}
+	arguments := c.req.Arguments
+	if v := bytes.TrimSpace(arguments); len(v) == 0 || string(v) == "null" {
+		arguments = json.RawMessage("{}")
+	}
+	if t, known := r.cfg.Catalog.Lookup(c.req.Name); known {
+		c.tool = t
+		c.row.Known = true
+		c.row.RiskClass = ledger.OrNull(t.Risk)
+		c.row.SchemaSHA256 = ledger.OrNull(t.SchemaSHA256)
+		c.row.DefinitionSHA256 = ledger.OrNull(t.DefinitionSHA256)
+		if !t.Redact {
+			c.rules = r.onlyDeclared
+		}
+		c.check(arguments)
+	}
+	c.input = c.redactInput(arguments, len(name.String()) < len(c.req.Name) && masked == 0)
+	c.row.Redactions = masked + c.input.Redactions()
+	c.flagRedacted()
+	if r.cfg.Payloads != PayloadsHash {
+		c.row.InputSummary = redact.Summary(c.input.Text(), summaryChars)
+	}
+}
+
+// check holds the arguments against the schema, and their paths against the tool's view.
+func (c *call) check(arguments json.RawMessage) {
+	args, err := c.tool.Check(arguments)
+	if err != nil {
+		c.problem = err
+		return
+	}
+	if plan := c.r.plans[c.tool.Name]; plan != nil {
+		for _, p := range args.PathParams() {
+			if err := plan.view.check(p.Value); err != nil {
+				c.problem = &catalog.ArgumentError{Field: p.Name, Problem: err.Error()}
+				return
+			}
+		}
+	}
+	c.args = args
+}
+
+// redactInput makes the input object: the canonical JSON of the redacted arguments. Where the name had to be cut it holds
+// the whole name beside them; arguments that are no JSON at all stand in it as a string.
+func (c *call) redactInput(arguments json.RawMessage, cut bool) redact.JSON {
+	if cut {
+		whole, err := json.Marshal(map[string]any{"name": c.req.Name, "arguments": arguments})
+		if err == nil {
+			arguments = whole
+		}
+	}
+	input, err := c.rules.Canonical(arguments, canon.Canonicalize)
+	if err == nil {
+		return input
+	}
+	if c.problem == nil {
+		c.problem = &catalog.ArgumentError{Problem: "are not valid JSON"}
+	}
+	text, err := json.Marshal(string(bytes.ToValidUTF8(arguments, []byte("\uFFFD"))))
+	if err == nil {
+		input, err = c.rules.Canonical(text, canon.Canonicalize)
+	}
+	if err != nil {
+		panic(fmt.Errorf("a JSON string is not canonical: %w", err))
+	}
+	return input
+}
+
+// identify gives the call its id, session, turn, origin and cost.
+func (c *call) identify() (err error) {
+	r, o, row := c.r, c.req.Origin, c.row
+	row.SessionID, row.SessionFrom = r.sessionID(o)
+	c.session = r.sessions.get(row.SessionID.String())
+	row.Turn = c.session.turn(o.Turn, o.TurnID)
+	rules := r.cfg.Rules
+	row.Model = boundedOrNil(rules, o.Model)
+	row.Provider = boundedOrNil(rules, o.Provider)
+	row.ParentCallID = boundedOrNil(rules, o.ParentCallID)
+	row.Client = boundedOrNil(rules, o.Client)
+	row.InputTokens, row.OutputTokens = o.InputTokens, o.OutputTokens
+	row.EstimatedCostUSD = cost(r.cfg.Catalog, o)
+	row.TraceID, row.SpanID = hexID(o.TraceID, 32), hexID(o.SpanID, 16)
+	if c.id, err = r.ids.take(o.CallID); err != nil {
+		return err
+	}
+	row.ToolCallID, row.ClientCallID = c.id.ID, c.id.Client
+	return nil
+}
+
+// sessionID is the caller's session, else the run.
+func (r *Runner) sessionID(o Origin) (id redact.Text, from string) {
+	if o.SessionID == "" {
+		return redact.Plain(r.cfg.Run.ID()), "run"
+	}
+	id, _ = bounded(r.cfg.Rules, o.SessionID, maxIDBytes)
+	if o.SessionFrom == "" {
+		return id, "meta"
+	}
+	return id, o.SessionFrom
+}
+
+// cost is the estimated price, nil unless provider and both token counts are known and the catalog has a price.
+func cost(prices *catalog.Catalog, o Origin) *float64 {
+	if o.Provider == "" || o.InputTokens == nil || o.OutputTokens == nil || *o.InputTokens < 0 || *o.OutputTokens < 0 {
+		return nil
+	}
+	price, ok := prices.Price(o.Provider, o.Model)
+	if !ok {
+		return nil
+	}
+	usd := price.CostUSD(*o.InputTokens, *o.OutputTokens)
+	return &usd
+}
+
+// hexID takes an id of W3C trace context, which is lower-case hex of a fixed length; anything else is no id.
+func hexID(s string, length int) ledger.OrNull {
+	if len(s) != length {
+		return ""
+	}
+	for _, c := range []byte(s) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return ""
+		}
+	}
+	return ledger.OrNull(s)
+}
