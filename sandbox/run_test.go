@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -112,6 +113,17 @@ func BenchmarkTrue(b *testing.B) {
 		r := box.Run(b.Context(), Command{Argv: []string{"true"}, Exe: "/bin/true", Dir: work, Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Timeout: 20 * time.Second})
 		if r.Outcome != Exited {
 			b.Fatal(r)
+		}
+	}
+}
+
+func BenchmarkBareTrue(b *testing.B) {
+	for b.Loop() {
+		var out, errs bytes.Buffer
+		c := exec.Command("/bin/true")
+		c.Stdout, c.Stderr = &out, &errs
+		if err := c.Run(); err != nil {
+			b.Fatal(err)
 		}
 	}
 }
