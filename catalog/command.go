@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -33,14 +32,7 @@ func (l *loader) readCommand(tool *Tool, t *table) {
 	} else if v, at, ok := t.get("stdin"); ok && v == "" {
 		at.fail("must not be empty; without the key the tool reads nothing")
 	}
-	for _, name := range tool.names {
-		if !used[name] {
-			l.warnings = append(l.warnings, fmt.Sprintf("tool %s: the parameter %s is used by neither command nor stdin", tool.Name, name))
-		}
-	}
-	if tool.Description == "" {
-		l.warnings = append(l.warnings, fmt.Sprintf("tool %s has no description, by which a model chooses it", tool.Name))
-	}
+	l.warnings = append(l.warnings, toolWarnings(tool, used)...)
 }
 
 func readArguments(tool *Tool, at place, elements []any, used map[string]bool) []argument {
@@ -64,10 +56,10 @@ func readArguments(tool *Tool, at place, elements []any, used map[string]bool) [
 	return command
 }
 
-// readGroup reads a nested array, which is left out when a parameter of it is absent or false.
+// readGroup reads a nested array, which is left out when a parameter of it is absent or false; one without parameters
+// stays.
 func readGroup(tool *Tool, at place, elements []any, used map[string]bool) []argument {
 	group := []argument{}
-	placeholders := 0
 	for i, element := range elements {
 		here := place{at.src, at.at.index(i)}
 		if _, isArray := element.([]any); isArray {
@@ -76,10 +68,6 @@ func readGroup(tool *Tool, at place, elements []any, used map[string]bool) []arg
 		}
 		a, _ := readArgument(tool, here, element, used, true)
 		group = append(group, a)
-		placeholders += len(slices.DeleteFunc(slices.Clone(a.text), func(p part) bool { return p.param == "" }))
-	}
-	if placeholders == 0 {
-		at.fail("a nested array is left out when its parameter is absent, and this one has no parameter: write its elements plainly")
 	}
 	return group
 }

@@ -23,7 +23,7 @@ func decodeObject(raw []byte) (map[string]any, error) {
 		return map[string]any{}, nil
 	}
 	d := jsontext.NewDecoder(bytes.NewReader(raw))
-	v, err := decodeValue(d, "")
+	v, err := decodeValue(d)
 	if err == nil {
 		if _, more := d.ReadToken(); more == nil {
 			err = &ArgumentError{Problem: "must be one JSON object"}
@@ -53,7 +53,7 @@ func argumentFault(err error) error {
 	return &ArgumentError{Problem: "not valid JSON"}
 }
 
-func decodeValue(d *jsontext.Decoder, field string) (any, error) {
+func decodeValue(d *jsontext.Decoder) (any, error) {
 	tok, err := d.ReadToken()
 	if err != nil {
 		return nil, err
@@ -66,11 +66,11 @@ func decodeValue(d *jsontext.Decoder, field string) (any, error) {
 	case '"':
 		return tok.String(), nil
 	case '0':
-		return decodeNumber(tok.String(), field)
+		return decodeNumber(d, tok.String())
 	case '[':
 		array := []any{}
 		for d.PeekKind() != ']' {
-			v, err := decodeValue(d, fmt.Sprintf("%s[%d]", field, len(array)))
+			v, err := decodeValue(d)
 			if err != nil {
 				return nil, err
 			}
@@ -86,7 +86,7 @@ func decodeValue(d *jsontext.Decoder, field string) (any, error) {
 			return nil, err
 		}
 		key := name.String() // the token is gone with the next read
-		v, err := decodeValue(d, joinField(field, key))
+		v, err := decodeValue(d)
 		if err != nil {
 			return nil, err
 		}
@@ -96,16 +96,30 @@ func decodeValue(d *jsontext.Decoder, field string) (any, error) {
 	return object, err
 }
 
-func decodeNumber(literal, field string) (any, error) {
+func decodeNumber(d *jsontext.Decoder, literal string) (any, error) {
 	mantissa, exponent := literal, "0"
 	if i := strings.IndexAny(literal, "eE"); i >= 0 {
 		mantissa, exponent = literal[:i], literal[i+1:]
 	}
 	n, err := strconv.Atoi(exponent)
 	if len(mantissa) > maxDigits || err != nil || n > maxDigits || n < -maxDigits {
-		return nil, &ArgumentError{Field: field, Problem: fmt.Sprintf("must be a number of at most %d digits", maxDigits)}
+		return nil, &ArgumentError{Field: fieldHere(d), Problem: fmt.Sprintf("must be a number of at most %d digits", maxDigits)}
 	}
 	return json.Number(literal), nil
+}
+
+// fieldHere names the value that was just read.
+func fieldHere(d *jsontext.Decoder) string {
+	field, depth := "", 0
+	for token := range d.StackPointer().Tokens() {
+		depth++
+		if kind, _ := d.StackIndex(depth); kind == '[' {
+			field += "[" + token + "]"
+		} else {
+			field = joinField(field, token)
+		}
+	}
+	return field
 }
 
 // jsonKind names the JSON type of a decoded value.

@@ -65,7 +65,8 @@ func (e Errors) sorted(files []File) Errors {
 		return slices.IndexFunc(files, func(f File) bool { return f.name == name })
 	}
 	slices.SortStableFunc(e, func(a, b *Error) int {
-		return cmp.Or(cmp.Compare(order(a.File), order(b.File)), cmp.Compare(a.Line, b.Line))
+		return cmp.Or(cmp.Compare(order(a.File), order(b.File)), cmp.Compare(a.Line, b.Line),
+			cmp.Compare(a.Key, b.Key), cmp.Compare(a.Problem, b.Problem))
 	})
 	seen := make(map[Error]bool, len(e)) // a fault of [defaults] is found once for each tool
 	return slices.DeleteFunc(e, func(one *Error) bool {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -52,6 +53,7 @@ func Load(path string) (*Catalog, error) {
 	}
 	c.files = l.files
 	c.freeze(l.tools)
+	slices.Sort(l.warnings)
 	c.warnings = append(l.warnings, nameWarnings(c.Names())...)
 	return c, nil
 }
