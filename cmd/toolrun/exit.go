@@ -44,7 +44,7 @@ var exits = []struct {
 	}},
 	{statusInterrupted, "interrupted", func(err error) bool { return errors.Is(err, errInterrupted) }},
 	{statusHost, "the host cannot enforce what the catalog asks", func(err error) bool {
-		return errors.Is(err, errHost) || isHostError(err)
+		return errors.Is(err, errHost)
 	}},
 	{statusData, "data directory unusable", isDataError},
 	{statusUnverified, "verification failed", func(err error) bool { return errors.Is(err, errUnverified) }},
@@ -88,10 +88,10 @@ func usagef(cmd *cobra.Command, format string, args ...any) error {
 }
 
 // toldError is an error whose text is already on stderr (or on stdout as a table): only the status is left to give.
-type toldError struct{ err, why error }
+type toldError struct{ why error }
 
 // told makes err a status only.
-func told(err error) error { return &toldError{why: err} }
+func told(err error) error { return &toldError{err} }
 
 func (e *toldError) Error() string { return e.why.Error() }
 func (e *toldError) Unwrap() error { return e.why }

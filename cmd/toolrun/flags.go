@@ -6,11 +6,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"toolrun/archive/query"
 )
 
 // flags are the flags that every command takes.
@@ -47,39 +48,24 @@ func (f *flags) register(root *cobra.Command) {
 
 // check reads the values that flags alone cannot.
 func (f *flags) check(now time.Time) error {
-	var err error
-	if f.since, err = parseTime(f.sinceText, now); err != nil {
-		return fmt.Errorf("--since %q: %w", f.sinceText, err)
-	}
-	if f.until, err = parseTime(f.untilText, now); err != nil {
-		return fmt.Errorf("--until %q: %w", f.untilText, err)
+	for _, end := range []struct {
+		flag, text string
+		at         *time.Time
+	}{{"--since", f.sinceText, &f.since}, {"--until", f.untilText, &f.until}} {
+		if end.text == "" {
+			continue
+		}
+		at, err := query.ParseTime(end.text, now)
+		if err != nil {
+			return fmt.Errorf("%s: %w", end.flag, err)
+		}
+		*end.at = at
 	}
 	switch f.logLevel {
 	case "debug", "info", "warn", "error":
 		return f.level.UnmarshalText([]byte(f.logLevel))
 	}
 	return fmt.Errorf("--log-level %q: not one of debug, info, warn, error", f.logLevel)
-}
-
-var errTime = errors.New("not a time: want 2026-11-30T18:05:12.123Z, 2026-11-30 or 7d")
-
-// parseTime reads RFC 3339, a date at midnight UTC, or an age before now in weeks, days, hours, minutes or seconds.
-func parseTime(text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t.UTC(), nil
-		}
-	}
-	units := map[byte]time.Duration{'w': 7 * 24 * time.Hour, 'd': 24 * time.Hour, 'h': time.Hour, 'm': time.Minute, 's': time.Second}
-	unit, ok := units[text[len(text)-1]]
-	n, err := strconv.ParseInt(text[:len(text)-1], 10, 32)
-	if !ok || err != nil || n < 0 || n > int64(1<<63-1)/int64(unit) {
-		return time.Time{}, errTime
-	}
-	return now.Add(-time.Duration(n) * unit).UTC(), nil
 }
 
 // catalogPath is the catalog that was named, by flag or environment; explicit is false where toolrun has to look.

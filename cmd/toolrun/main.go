@@ -16,14 +16,14 @@ import (
 )
 
 func main() {
-	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Getenv))
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv))
 }
 
 // app is one invocation: its streams, its environment and the flags that every command has.
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	getenv         func(string) string
+	lookupEnv      func(string) (string, bool)
 	now            func() time.Time
 	flags          flags
 	log            *logSink
@@ -31,8 +31,8 @@ type app struct {
 }
 
 // run is toolrun from the command line to the exit status.
-func run(args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, getenv: getenv, now: time.Now}
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer, env func(string) (string, bool)) int {
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, lookupEnv: env, now: time.Now}
 	root := a.rootCmd()
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -45,22 +45,33 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(s
 	if err == nil {
 		return statusDone
 	}
-	var told *toldError
-	if !a.parsed && !errors.As(err, &told) {
+	if !a.parsed {
 		err = &usageError{err: err, cmd: cmd}
+	}
+	if cmd.Name() == "call" {
+		return a.reportCall(err)
 	}
 	a.report(err)
 	return exitStatus(err)
 }
 
+// getenv is a variable of the environment; unset and empty are the same.
+func (a *app) getenv(key string) string {
+	value, _ := a.lookupEnv(key)
+	return value
+}
+
 // report says on stderr what went wrong, and where it was a matter of usage, where help is.
 func (a *app) report(err error) {
 	var told *toldError
-	if errors.As(err, &told) && told.err == nil {
+	if errors.As(err, &told) {
 		return
 	}
-	for _, line := range errorLines(err) {
-		fmt.Fprintf(a.stderr, "toolrun: %s\n", escape(line))
+	for i, line := range errorLines(err) {
+		if i == 0 && !isCatalogError(err) { // those begin with file:line:, as editors want it
+			line = "toolrun: " + line
+		}
+		fmt.Fprintln(a.stderr, escape(line))
 	}
 	var usage *usageError
 	if errors.As(err, &usage) && usage.cmd != nil {
@@ -95,6 +106,9 @@ func (a *app) rootCmd() *cobra.Command {
 	root.SetHelpFunc(a.help)
 	root.SetUsageFunc(func(cmd *cobra.Command) error { a.help(cmd, nil); return nil })
 	root.AddCommand(
+		a.initCmd(), a.trustCmd(), a.catalogCmd(), a.doctorCmd(),
+		a.serveCmd(), a.callCmd(),
+		a.sessionsCmd(), a.sessionCmd(), a.showCmd(), a.outputCmd(), a.verifyCmd(),
 		a.versionCmd(),
 	)
 	root.InitDefaultHelpCmd()

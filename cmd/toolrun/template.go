@@ -55,16 +55,16 @@ func tomlString(s string) string {
 		case strconv.IsPrint(r):
 			b.WriteRune(r)
 		case r <= 0xffff:
-			b.WriteString(`\u` + hex(r, 4))
+			b.WriteString(`\u` + hexDigits(r, 4))
 		default:
-			b.WriteString(`\U` + hex(r, 8))
+			b.WriteString(`\U` + hexDigits(r, 8))
 		}
 	}
 	b.WriteByte('"')
 	return b.String()
 }
 
-func hex(r rune, digits int) string {
+func hexDigits(r rune, digits int) string {
 	s := strconv.FormatInt(int64(r), 16)
 	return strings.Repeat("0", digits-len(s)) + s
 }

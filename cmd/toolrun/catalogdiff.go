@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"toolrun/archive"
+	"toolrun/archive/ledger"
+	"toolrun/archive/trace"
+	"toolrun/catalog"
+)
+
+func (a *app) catalogDiffCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "diff A B",
+		Short: "Say what changed between two catalogs, each a file, a folder or the id of a run.",
+		Long: "Say what changed between two catalogs, each a file, a folder or the id of a run: names first, then schemas, then\n" +
+			"the rest of a definition. Of files each changed field is shown, of runs the hashes. Status 3 where they differ.",
+		Example:     "  toolrun catalog diff old/tools.toml tools.toml",
+		Args:        cobra.ExactArgs(2),
+		Annotations: exitsAlso(statusFound, statusData),
+		RunE: func(_ *cobra.Command, args []string) error {
+			from, err := a.frozen(args[0])
+			if err != nil {
+				return err
+			}
+			to, err := a.frozen(args[1])
+			if err != nil {
+				return err
+			}
+			changes := catalog.DiffHashes(from.schemas, from.definitions, to.schemas, to.definitions)
+			if from.catalog != nil && to.catalog != nil {
+				changes = catalog.Diff(from.catalog, to.catalog)
+			}
+			return a.printChanges(changes)
+		},
+	}
+}
+
+// frozen is a catalog that can be compared: of a file, all of it; of a run, its hashes.
+type frozen struct {
+	catalog              *catalog.Catalog
+	schemas, definitions map[string]string
+}
+
+func (a *app) frozen(name string) (*frozen, error) {
+	if _, err := os.Stat(name); err == nil || strings.HasSuffix(name, ".toml") {
+		c, err := catalog.Load(catalogFile(name))
+		if err != nil {
+			return nil, err
+		}
+		return &frozen{c, c.SchemaSHA256s(), c.DefinitionSHA256s()}, nil
+	}
+	d, err := a.openForReading()
+	if err != nil {
+		return nil, fmt.Errorf("%q is no file, and no run can be looked up: %w", name, err)
+	}
+	return frozenOfRun(d, name)
+}
+
+// frozenOfRun reads the first line of a run's trace.
+func frozenOfRun(d *archive.Dir, id string) (*frozen, error) {
+	paths, err := filepath.Glob(filepath.Join(d.Path(), ledger.RunsName, "*.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, path := range paths {
+		run := strings.TrimSuffix(filepath.Base(path), ".jsonl")
+		if run == id {
+			found = []string{path}
+			break
+		}
+		if len(id) >= 4 && strings.HasPrefix(run, id) {
+			found = append(found, path)
+		}
+	}
+	if len(found) != 1 {
+		return nil, fmt.Errorf("%q is neither a file nor one run of %s (%s)", id, d.Path(), count(len(found), "run"))
+	}
+	for line, err := range trace.Lines(found[0]) {
+		if err != nil {
+			return nil, err
+		}
+		f := &frozen{}
+		if line.Type != trace.TypeCatalog {
+			break
+		}
+		err := errors.Join(json.Unmarshal(line.SchemaSHA256, &f.schemas), json.Unmarshal(line.DefinitionSHA256, &f.definitions))
+		return f, err
+	}
+	return nil, fmt.Errorf("%s:1: the trace does not begin with its catalog", found[0])
+}
+
+// change is one line of catalog diff --json.
+type change struct {
+	Tool   string  `json:"tool"`
+	Change string  `json:"change"` // added, removed, schema, definition
+	From   string  `json:"from,omitzero"`
+	To     string  `json:"to,omitzero"`
+	Fields []field `json:"fields,omitempty"`
+}
+
+type field struct {
+	Key  string          `json:"key"`
+	From json.RawMessage `json:"from,omitzero"`
+	To   json.RawMessage `json:"to,omitzero"`
+}
+
+// printChanges prints name drift, schema drift and definition drift apart.
+func (a *app) printChanges(changes []catalog.Change) error {
+	if a.flags.json {
+		for _, c := range changes {
+			line := change{Tool: c.Tool, Change: c.Kind, From: c.From, To: c.To}
+			for _, f := range c.Fields {
+				line.Fields = append(line.Fields, field(f))
+			}
+			if err := printJSON(a.stdout, line); err != nil {
+				return err
+			}
+		}
+		return differs(changes)
+	}
+	if len(changes) == 0 {
+		return a.say("no difference")
+	}
+	var b strings.Builder
+	kinds := map[string]int{}
+	for _, c := range changes {
+		kinds[c.Kind]++
+	}
+	if kinds[catalog.ChangeAdded]+kinds[catalog.ChangeRemoved]+kinds[catalog.ChangeSchema] > 0 {
+		say(&b, "not comparable: calls under the one catalog say nothing of calls under the other")
+	}
+	section(&b, "names", changes, catalog.ChangeAdded, catalog.ChangeRemoved)
+	section(&b, "schemas", changes, catalog.ChangeSchema)
+	section(&b, "definitions", changes, catalog.ChangeDefinition)
+	if _, err := a.stdout.Write([]byte(b.String())); err != nil {
+		return err
+	}
+	return differs(changes)
+}
+
+func section(b *strings.Builder, title string, changes []catalog.Change, kinds ...string) {
+	headed := false
+	for _, c := range changes {
+		for _, kind := range kinds {
+			if c.Kind != kind {
+				continue
+			}
+			if !headed {
+				say(b, "%s:", title)
+				headed = true
+			}
+			sign := map[string]string{catalog.ChangeAdded: "+", catalog.ChangeRemoved: "-"}[kind]
+			if sign == "" {
+				sign = "~"
+			}
+			say(b, "  %s %s", sign, c.Tool)
+			if kind == catalog.ChangeSchema || kind == catalog.ChangeDefinition {
+				say(b, "      %s -> %s", short(c.From), short(c.To))
+			}
+			for _, f := range c.Fields {
+				leaves(b, f.Key, f.From, f.To)
+			}
+		}
+	}
+}
+
+// leaves prints what differs below key, down to the members of objects that both sides have.
+func leaves(b *strings.Builder, key string, from, to json.RawMessage) {
+	var x, y map[string]json.RawMessage
+	if json.Unmarshal(from, &x) != nil || json.Unmarshal(to, &y) != nil || x == nil || y == nil {
+		say(b, "      %s: %s -> %s", key, orNothing(from), orNothing(to))
+		return
+	}
+	names := slices.Collect(maps.Keys(x))
+	for name := range y {
+		if _, both := x[name]; !both {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if !bytes.Equal(x[name], y[name]) {
+			leaves(b, key+"."+name, x[name], y[name])
+		}
+	}
+}
+
+func orNothing(v json.RawMessage) string {
+	if len(v) == 0 {
+		return "(nothing)"
+	}
+	return string(v)
+}
+
+// differs is the status of a comparison: 3 where there is a difference.
+func differs(changes []catalog.Change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	return told(fmt.Errorf("%s: %w", count(len(changes), "difference"), errFound))
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"toolrun/archive"
+	"toolrun/archive/ledger"
+	"toolrun/archive/query"
+)
+
+func isDataError(err error) bool { return errors.Is(err, archive.ErrUnusable) }
+
+// dataDir is the data directory that is named, or the default one.
+func (a *app) dataDir() (string, error) {
+	if a.flags.data != "" {
+		return a.flags.data, nil
+	}
+	return archive.DefaultDir(a.getenv)
+}
+
+// openForReading opens the data directory to be asked. Where nothing was ever recorded there is nothing to ask.
+func (a *app) openForReading() (*archive.Dir, error) {
+	path, err := a.dataDir()
+	if err != nil {
+		return nil, err
+	}
+	d, err := archive.Open(path, archive.Options{ReadOnly: true, Logger: a.logger(), Now: a.now})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w (nothing was recorded there yet)", err)
+	}
+	return d, err
+}
+
+// openForWriting opens the data directory to record in it, and makes it where there is none.
+func (a *app) openForWriting() (*archive.Dir, error) {
+	path, err := a.dataDir()
+	if err != nil {
+		return nil, err
+	}
+	return archive.Open(path, archive.Options{Logger: a.logger(), Now: a.now})
+}
+
+// filter is what --session, --since and --until select.
+func (a *app) filter() query.Filter {
+	return query.Filter{Session: a.flags.session, Since: a.flags.since, Until: a.flags.until}
+}
+
+// damageSeen names damaged lines FILE:LINE on stderr and remembers that there were some.
+type damageSeen struct {
+	a     *app
+	quiet bool // they were named before
+	n     int
+}
+
+// note takes the error of one line: nil for a damaged one, which was named; any other ends the reading.
+func (s *damageSeen) note(err error) error {
+	var bad *ledger.Damage
+	if !errors.As(err, &bad) {
+		return err
+	}
+	s.n++
+	if !s.quiet {
+		say(s.a.stderr, "%s", bad.Error())
+	}
+	return nil
+}
+
+// result is errFound where a damaged line was passed over.
+func (s *damageSeen) result() error {
+	if s.n == 0 {
+		return nil
+	}
+	return told(fmt.Errorf("%s passed over: %w", count(s.n, "damaged line"), errFound))
+}
+
+// exists says whether a file is there.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

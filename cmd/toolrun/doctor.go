@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"toolrun/sandbox"
+)
+
+// check is one line of doctor --json.
+type check struct {
+	Wall   string `json:"wall"`
+	OK     bool   `json:"ok"`
+	Why    string `json:"why,omitzero"`
+	Remedy string `json:"remedy,omitzero"`
+}
+
+func (a *app) doctorCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:         "doctor",
+		Short:       "Say which walls and limits this host can enforce, and the remedy for each that it cannot.",
+		Example:     "  toolrun doctor",
+		Args:        cobra.NoArgs,
+		Annotations: exitsAlso(statusHost),
+		RunE: func(*cobra.Command, []string) error {
+			checks := sandbox.Doctor()
+			missing := 0
+			t := table{columns: []column{{}, {title: "wall or limit"}, {title: "why not, and the remedy", gives: false}}}
+			for _, c := range checks {
+				if a.flags.json {
+					if err := printJSON(a.stdout, check{c.Name, c.OK, c.Why, c.Remedy}); err != nil {
+						return err
+					}
+				}
+				if c.OK {
+					t.add(cell{"✓", green}, cell{text: c.Name}, cell{c.Why, dim})
+					continue
+				}
+				missing++
+				t.add(cell{"✗", red}, cell{text: c.Name}, cell{text: c.Why + ": " + c.Remedy})
+			}
+			if !a.flags.json {
+				if err := t.print(a.stdout, a.screen()); err != nil {
+					return err
+				}
+			}
+			if missing > 0 {
+				return fmt.Errorf("%w: %d of %d walls and limits are missing; a tool with isolation = \"best-effort\" runs without them",
+					errHost, missing, len(checks))
+			}
+			return nil
+		},
+	}
+}

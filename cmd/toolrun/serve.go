@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"toolrun/runner"
+	"toolrun/runner/rpc"
+)
+
+func (a *app) serveCmd() *cobra.Command {
+	var (
+		options engineOptions
+		grace   time.Duration
+	)
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Be an agent's tool backend: MCP on stdin and stdout.",
+		Long: "Be an agent's tool backend: MCP on stdin and stdout, one message a line, until stdin ends.\n" +
+			"A client starts it in the project's folder; 'toolrun init' prints what each agent needs to be told.",
+		Example:     "  toolrun serve --catalog tools.toml",
+		Args:        cobra.NoArgs,
+		Annotations: exitsAlso(statusData, statusHost, statusInterrupted),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case options.payloads != "" && options.payloads != runner.PayloadsHash:
+				return usagef(cmd, "--payloads %q: the only choice is %q", options.payloads, runner.PayloadsHash)
+			case options.jobs < 1:
+				return usagef(cmd, "--jobs %d: at least 1", options.jobs)
+			case grace < 0:
+				return usagef(cmd, "--eof-grace %v: not a time to wait", grace)
+			}
+			return a.serve(cmd.Context(), options, grace)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.IntVar(&options.jobs, "jobs", runner.DefaultJobs, "calls that run at a time")
+	f.StringVar(&options.payloads, "payloads", "", "'hash' keeps hashes and flags and drops arguments, summaries and content")
+	f.DurationVar(&grace, "eof-grace", 0, "how long calls may run on after stdin has ended (default: to their own end)")
+	return cmd
+}
+
+func (a *app) serve(ctx context.Context, options engineOptions, grace time.Duration) (err error) {
+	in := catchSignals(ctx)
+	defer in.stop()
+	e, err := a.openEngine(options)
+	if e == nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.close()) }()
+	err = rpc.Serve(in.ctx, rpc.Config{
+		In: a.stdin, Out: a.stdout, Backend: e.runner, Version: buildInfo().Version, EOFGrace: grace,
+		Getenv: a.getenv, Logger: a.logger(), Refuse: err,
+	})
+	if stopped := in.err(); stopped != nil {
+		return stopped
+	}
+	return err
+}

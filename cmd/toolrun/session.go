@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"toolrun/archive/ledger"
+	"toolrun/archive/query"
+)
+
+func (a *app) sessionCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:         "session [ID]",
+		Short:       "List the calls of a session, one line a call; without an ID, of the one that called last.",
+		Example:     "  toolrun session",
+		Args:        cobra.MaximumNArgs(1),
+		Annotations: exitsAlso(statusFound, statusData),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			filter := a.filter()
+			if len(args) == 1 {
+				if filter.Session != "" && filter.Session != args[0] {
+					return usagef(cmd, "two sessions are named: %q and --session %q", args[0], filter.Session)
+				}
+				filter.Session = args[0]
+			}
+			d, err := a.openForReading()
+			if err != nil {
+				return err
+			}
+			seen := damageSeen{a: a}
+			rows, err := collect(query.Rows(d, filter), &seen)
+			if err != nil {
+				return err
+			}
+			if filter.Session == "" {
+				rows = lastSession(rows)
+			}
+			if len(rows) == 0 {
+				if filter.Session != "" {
+					return fmt.Errorf("no calls of session %q in %s", filter.Session, d.Path())
+				}
+				if !a.flags.json {
+					a.say("No calls.")
+				}
+				return seen.result()
+			}
+			if a.flags.json {
+				err = a.printRows(rows)
+			} else {
+				err = a.printSession(rows)
+			}
+			if err != nil {
+				return err
+			}
+			return seen.result()
+		},
+	}
+}
+
+// collect gathers rows, and names damaged lines on the way.
+func collect(all func(func(*ledger.Row, error) bool), seen *damageSeen) ([]*ledger.Row, error) {
+	var rows []*ledger.Row
+	for row, err := range all {
+		if err != nil {
+			if err := seen.note(err); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// lastSession are the rows of the session that the last row belongs to.
+func lastSession(rows []*ledger.Row) []*ledger.Row {
+	if len(rows) == 0 {
+		return nil
+	}
+	id := rows[len(rows)-1].SessionID.String()
+	var last []*ledger.Row
+	for _, row := range rows {
+		if row.SessionID.String() == id {
+			last = append(last, row)
+		}
+	}
+	return last
+}
+
+// printSession prints a head with the counts and one line a call.
+func (a *app) printSession(rows []*ledger.Row) error {
+	var n tally
+	catalogs := map[string]bool{}
+	client := ""
+	for _, row := range rows {
+		n.add(row)
+		catalogs[row.CatalogSHA256] = true
+		if row.Client != nil {
+			client = " · " + row.Client.String()
+		}
+	}
+	first, last := rows[0], rows[len(rows)-1]
+	if err := a.say("session %s%s · %s · %s to %s", first.SessionID.String(), client, n.String(), first.StartedAt, last.EndedAt); err != nil {
+		return err
+	}
+	if len(catalogs) > 1 {
+		a.say("%d different catalogs were in force: calls are not all comparable", len(catalogs))
+	}
+	return callTable(rows).print(a.stdout, a.screen())
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"toolrun/archive"
+	"toolrun/archive/ledger"
+	"toolrun/archive/store"
+)
+
+func (a *app) showCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:         "show CALL",
+		Short:       "Tell the whole story of one call: what ran, how it ended, what was enforced, where it stands.",
+		Example:     "  toolrun show toolu_01AbC",
+		Args:        cobra.ExactArgs(1),
+		Annotations: exitsAlso(statusFound, statusUnverified, statusData),
+		RunE: func(_ *cobra.Command, args []string) error {
+			d, err := a.openForReading()
+			if err != nil {
+				return err
+			}
+			rows, damage, err := a.find(d, args[0])
+			if err != nil {
+				return err
+			}
+			if a.flags.json {
+				return errors.Join(a.printRows(rows), damage)
+			}
+			for i, row := range rows {
+				if i > 0 {
+					if err := a.say(""); err != nil {
+						return err
+					}
+				}
+				if err := storyOf(row, d).print(a.stdout, a.screen()); err != nil {
+					return err
+				}
+			}
+			return damage
+		},
+	}
+}
+
+// storyOf is all that a row says, for people.
+func storyOf(row *ledger.Row, d *archive.Dir) *table {
+	t := &table{columns: make([]column, 2)}
+	m := mark(row)
+	put := func(key, value string) {
+		if value != "" {
+			t.text(key, value)
+		}
+	}
+	t.add(cell{text: "call"}, cell{row.ToolCallID.String(), bold})
+	if client := text(row.ClientCallID); client != row.ToolCallID.String() {
+		put("client's id", client)
+	}
+	put("tool", row.ToolName.String()+risk(row))
+	how := ending(row)
+	if exit := exitText(row); exit != "-" {
+		how += ", " + map[bool]string{true: "exit code ", false: "signal "}[row.ExitCode != nil] + exit
+	}
+	t.add(cell{text: "ended"}, cell{m.text + " " + row.Status + ": " + how, m.colour})
+	put("error", strings.TrimSpace(string(row.ErrorType)+" "+text(row.ErrorMessage)))
+	put("approval", string(row.ApprovalStatus))
+	put("started", row.StartedAt)
+	put("took", rowDuration(row))
+	if row.HoldMS > 0 {
+		put("waited", strconv.FormatInt(row.HoldMS, 10)+"ms for a free slot or an approval")
+	}
+	put("session", row.SessionID.String()+" (from "+row.SessionFrom+")")
+	put("turn", strings.TrimSuffix(turnText(row), "-"))
+	put("client", text(row.Client))
+	put("model", strings.TrimSuffix(strings.TrimSpace(text(row.Provider)+" "+text(row.Model)+" "+cost(row.EstimatedCostUSD)), " "))
+	put("role", text(row.Role))
+	if row.Repeat > 0 {
+		put("repeat", fmt.Sprintf("%d of %s, which failed", row.Repeat, text(row.RepeatOf)))
+	}
+	put("attempt", strconv.Itoa(row.Attempt))
+	put("flags", strings.Join(row.Flags, " "))
+
+	put("input", row.InputSummary.String())
+	put("input_hash", object(d, row.InputHash))
+	put("argv", rawJSON(row))
+	put("program", text(row.ExePath))
+	put("program_sha256", string(row.ExeSHA256))
+	put("cwd", text(row.Cwd))
+	put("user", string(row.User))
+	put("enforced", strings.Join(row.Enforced, " "))
+	put("used", usage(row))
+
+	truncated := ""
+	if row.Truncated {
+		truncated = ", stored in part: " + size(row.StoredBytes)
+	}
+	put("output", row.OutputSummary.String())
+	put("output_bytes", fmt.Sprintf("%d%s", row.OutputBytes, truncated))
+	put("output_hash", object(d, string(row.OutputHash)))
+	put("stderr_bytes", strconv.FormatInt(row.StderrBytes, 10))
+	put("stderr_hash", object(d, string(row.StderrHash)))
+	if row.Redactions > 0 {
+		put("redactions", strconv.Itoa(row.Redactions))
+	}
+	put("ledger", fmt.Sprintf("seq %d, run %s", row.Seq, row.RunID))
+	put("closed by", row.ClosedBy)
+	put("catalog_sha256", row.CatalogSHA256)
+	put("schema_sha256", string(row.SchemaSHA256))
+	put("definition_sha256", string(row.DefinitionSHA256))
+	if row.OutputHash != "" {
+		put("whole output", "toolrun output "+row.ToolCallID.String())
+	}
+	return t
+}
+
+func risk(row *ledger.Row) string {
+	if row.RiskClass == "" {
+		return ", not in the catalog"
+	}
+	return ", " + string(row.RiskClass)
+}
+
+// object is a hash and whether the store has what it names.
+func object(d *archive.Dir, hash string) string {
+	if hash == "" {
+		return ""
+	}
+	switch err := d.Store.Verify(hash); {
+	case errors.Is(err, store.ErrMissing):
+		return hash + " (unavailable: the object is missing)"
+	case errors.Is(err, store.ErrCorrupt):
+		return hash + " (unavailable: the object is corrupt)"
+	case err != nil:
+		return hash + " (unavailable: " + err.Error() + ")"
+	}
+	return hash
+}
+
+func rawJSON(row *ledger.Row) string {
+	b, err := row.Argv.MarshalJSON()
+	if err != nil || string(b) == "null" {
+		return ""
+	}
+	return string(b)
+}
+
+func usage(row *ledger.Row) string {
+	var parts []string
+	if row.CPUMS != nil {
+		parts = append(parts, fmt.Sprintf("%dms of CPU", *row.CPUMS))
+	}
+	if row.MemoryPeakBytes != nil {
+		parts = append(parts, size(*row.MemoryPeakBytes)+" of memory at most")
+	}
+	if row.OOMKills != nil && *row.OOMKills > 0 {
+		parts = append(parts, fmt.Sprintf("%d processes killed for memory", *row.OOMKills))
+	}
+	if row.PidsLimitHit != nil && *row.PidsLimitHit {
+		parts = append(parts, "the limit on processes was hit")
+	}
+	return strings.Join(parts, ", ")
+}
