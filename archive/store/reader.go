@@ -1,0 +1,122 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Errors of a look-up, wrapped with the hash.
+var (
+	ErrMissing = errors.New("object is missing")
+	ErrCorrupt = errors.New("object is corrupt: its bytes do not match its name")
+)
+
+// Reader reads an object and verifies it meanwhile: at its end it returns ErrCorrupt in place of io.EOF where the bytes
+// do not match the name. What was read before that is not to be trusted.
+type Reader struct {
+	file *os.File
+	hash string
+	sum  hash.Hash
+	size int64
+	err  error // sticky
+}
+
+// Open returns a Reader of the object.
+func (s *Store) Open(hash string) (*Reader, error) {
+	if !valid(hash) {
+		return nil, fmt.Errorf("object %q: not a SHA-256 in small hex digits: %w", hash, ErrMissing)
+	}
+	f, err := os.OpenFile(s.Path(hash), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("object %s: %w", hash, ErrMissing)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("object %s: %w", hash, err)
+	}
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("not a regular file: %w", ErrCorrupt)
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("object %s: %w", hash, err)
+	}
+	return &Reader{file: f, hash: hash, sum: sha256.New(), size: st.Size()}, nil
+}
+
+// Size is the length of the file when it was opened.
+func (r *Reader) Size() int64 { return r.size }
+
+// Read reads on; see Reader.
+func (r *Reader) Read(p []byte) (int, error) {
+	if r.err != nil {
+		return 0, r.err
+	}
+	n, err := r.file.Read(p)
+	r.sum.Write(p[:n])
+	switch {
+	case err == io.EOF && hex.EncodeToString(r.sum.Sum(nil)) != r.hash:
+		r.err = fmt.Errorf("object %s: %w", r.hash, ErrCorrupt)
+	case err == io.EOF:
+		r.err = io.EOF
+	case err != nil:
+		r.err = fmt.Errorf("object %s: %w", r.hash, err)
+	}
+	return n, r.err
+}
+
+// Close closes the file.
+func (r *Reader) Close() error { return r.file.Close() }
+
+// Verify reads the object and returns nil, ErrMissing, ErrCorrupt (wrapped) or why it could not be read.
+func (s *Store) Verify(hash string) error {
+	r, err := s.Open(hash)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return drain(r)
+}
+
+// drain reads on to the end.
+func drain(r *Reader) error {
+	buf := make([]byte, min(128<<10, r.size+1))
+	for {
+		if _, err := r.Read(buf); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// ReadRange returns up to length bytes of the object from offset on, and its whole length. It verifies all of the object
+// before it returns any of it. An offset behind the end gives no bytes.
+func (s *Store) ReadRange(hash string, offset, length int64) (b []byte, size int64, err error) {
+	if offset < 0 || length < 0 {
+		return nil, 0, fmt.Errorf("object %s: offset %d, length %d: may not be negative", hash, offset, length)
+	}
+	r, err := s.Open(hash)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer r.Close()
+	if _, err := io.CopyN(io.Discard, r, offset); err != nil && err != io.EOF {
+		return nil, 0, err
+	}
+	if b, err = io.ReadAll(io.LimitReader(r, length)); err != nil {
+		return nil, 0, err
+	}
+	if err := drain(r); err != nil {
+		return nil, 0, err
+	}
+	return b, r.size, nil
+}
