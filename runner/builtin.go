@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"toolrun/archive/ledger"
 	"toolrun/catalog"
@@ -27,9 +26,8 @@ func (c *call) builtin(ctx context.Context) Reply {
 		c.row.Flags = append(c.row.Flags, d.Flags...)
 		return c.refuse(d)
 	}
-	out, errs := c.capture(), c.capture()
 	started := c.r.now()
-	err = c.readOutput(ctx, hash, out, errs)
+	part, err := c.readOutput(ctx, hash)
 	c.span(started, c.r.now().Sub(started))
 	end := ending{Outcome: OutcomeOK, Started: true}
 	switch {
@@ -38,33 +36,41 @@ func (c *call) builtin(ctx context.Context) Reply {
 	case err != nil:
 		end.Outcome = OutcomeCaptureFailed
 	}
+	out, errs := c.capture(), c.capture()
+	out.Write(part.bytes) // an error of the store comes back from finish
+	fmt.Fprint(errs, part.place)
 	return c.finish(end, err, []*capture{out, errs})
 }
 
-// readOutput copies the asked part of an object and then reads on to its end, which tells whether the object is whole.
-func (c *call) readOutput(ctx context.Context, hash string, out, errs io.Writer) error {
-	object, err := c.r.cfg.Archive.Store.Open(hash)
-	if err != nil {
-		return fmt.Errorf("read stored output: %w", err)
+// part is a part of a stored output and where it stands there.
+type part struct {
+	bytes []byte
+	place string
+}
+
+// readOutput reads the asked part of an object, all of which is verified first. A large object takes a while: when ctx
+// ends nobody waits for it.
+func (c *call) readOutput(ctx context.Context, hash string) (part, error) {
+	type result struct {
+		part
+		err error
 	}
-	defer object.Close()
-	from := &untilDone{ctx: ctx, r: object}
-	skipped, err := io.CopyN(io.Discard, from, c.args.Int(catalog.OutputOffset))
-	if err == nil {
-		var n, rest int64
-		if n, err = io.CopyN(out, from, c.args.Int(catalog.OutputLength)); err == nil {
-			rest, err = io.Copy(io.Discard, from)
+	offset, length := c.args.Int(catalog.OutputOffset), c.args.Int(catalog.OutputLength)
+	done := make(chan result, 1)
+	go func() {
+		b, size, err := c.r.cfg.Archive.Store.ReadRange(hash, offset, length)
+		if err != nil {
+			done <- result{err: fmt.Errorf("read stored output: %w", err)}
+			return
 		}
-		if err == nil || errors.Is(err, io.EOF) {
-			_, err = fmt.Fprintf(errs, "bytes %d to %d of %d\n", skipped, skipped+n, skipped+n+rest)
-		}
-	} else if errors.Is(err, io.EOF) {
-		_, err = fmt.Fprintf(errs, "nothing there: the output has %d bytes\n", skipped)
+		done <- result{part: part{bytes: b, place: fmt.Sprintf("%d bytes from offset %d of %d\n", len(b), offset, size)}}
+	}()
+	select {
+	case r := <-done:
+		return r.part, r.err
+	case <-ctx.Done():
+		return part{}, context.Cause(ctx)
 	}
-	if err != nil {
-		return fmt.Errorf("read stored output: %w", err)
-	}
-	return nil
 }
 
 // ownOutput says whether a call of this session stored the object: in this run, or in an earlier one by the ledger.
@@ -87,19 +93,6 @@ func (c *call) ownOutput(ctx context.Context, hash string) (bool, error) {
 		}
 	}
 	return false, nil
-}
-
-// untilDone is a reader that ends with its context.
-type untilDone struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (u *untilDone) Read(p []byte) (int, error) {
-	if err := causeOf(u.ctx); err != nil {
-		return 0, err
-	}
-	return u.r.Read(p)
 }
 
 var _ Box = (*sandbox.Box)(nil)
