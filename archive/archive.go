@@ -99,7 +99,10 @@ func open(path string, o Options) (*Dir, error) {
 		return nil, err
 	}
 	d.sync = newSyncer(d)
-	d.Store = store.Open(filepath.Join(path, storeName), d.sync.object)
+	d.Store = store.Open(filepath.Join(path, storeName), d.sync.path)
+	if n, err := d.Store.Sweep(); n > 0 || err != nil {
+		d.log.Info("swept temporary files of writers that died", "files", n, "err", err)
+	}
 	return d, nil
 }
 

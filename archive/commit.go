@@ -1,31 +1,57 @@
 package archive
 
 import (
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
 	"toolrun/archive/ledger"
 	"toolrun/archive/trace"
 )
 
 // Commit puts the row of a call of run on the record and gives it its seq. Its objects are in the store and its tool_call
-// line is in the run's file; its tool_result line comes after, then the answer. On ErrUnavailable no row exists.
+// line is in the run's file; its tool_result line comes after, then the answer. On ErrUnavailable there is no row, or,
+// where durability is "row", one that may not survive a power failure.
 //
-// It returns when the row survives the death of toolrun. Where durability is "row" it returns when objects, trace and
-// row, in this order, survive a power failure; calls that commit at the same time share the syncs.
+// It returns when the row survives the death of toolrun. Where durability is "row" it returns when objects and trace, and
+// after them the row, survive a power failure; calls that commit at the same time share the syncs.
 func (d *Dir) Commit(run *trace.Run, row *ledger.Row) error {
 	if d.Ledger == nil {
 		return errReadOnly
 	}
 	if d.Config.Durability == PerRow {
+		d.noteShared(row)
 		// Killed here: a call without a row, closed by the next process.
-		if err := d.sync.before(); err != nil {
+		if err := d.sync.before.wait(); err != nil {
 			return err
 		}
 	}
 	if err := d.Ledger.Append(row); err != nil {
 		return err
 	}
-	d.sync.row(run)
+	d.sync.wrote()
 	if d.Config.Durability == PerRow {
-		return d.sync.after()
+		return d.sync.after.wait()
 	}
 	return nil
+}
+
+// writebackAge is well over what a kernel keeps a dirty page for (vm.dirty_expire_centisecs is 30 s, and it looks every 5).
+const writebackAge = time.Minute
+
+// noteShared notes the objects of a row that this process found in the store and did not write: their writer may not have
+// synced them yet, and may have died before it did.
+func (d *Dir) noteShared(row *ledger.Row) {
+	for _, hash := range []string{row.InputHash, string(row.OutputHash), string(row.StderrHash)} {
+		if hash == "" {
+			continue
+		}
+		path := d.Store.Path(hash)
+		var st unix.Stat_t
+		if !d.sync.synced(path) && unix.Stat(path, &st) == nil && time.Since(time.Unix(st.Ctim.Unix())) < writebackAge {
+			d.sync.path(path)
+			d.sync.path(filepath.Dir(path))
+		}
+	}
 }

@@ -35,17 +35,17 @@ func (g *group) wait() error {
 	return r.err
 }
 
-// run runs do for the waiting round, and then for the one that gathered meanwhile.
+// run runs do for the round that waits; where another gathered meanwhile, a goroutine goes on with that.
 func (g *group) run() {
-	for {
-		g.mu.Lock()
-		r := g.next
-		g.next, g.running = nil, r != nil
-		g.mu.Unlock()
-		if r == nil {
-			return
-		}
-		r.err = g.do()
-		close(r.done)
+	g.mu.Lock()
+	r := g.next
+	g.next, g.running = nil, true
+	g.mu.Unlock()
+	r.err = g.do()
+	close(r.done)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.running = g.next != nil; g.running {
+		go g.run()
 	}
 }

@@ -67,7 +67,7 @@ func (d *Dir) Begin(h trace.Header) (*trace.Run, error) {
 			}
 			return nil
 		})
-	})
+	}, d.sync.wrote)
 	switch err := run.Begin(); {
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
 		d.log.Warn("the run cannot be recorded yet: tools do not run until it can", "err", err)
@@ -76,7 +76,7 @@ func (d *Dir) Begin(h trace.Header) (*trace.Run, error) {
 		return nil, fmt.Errorf("begin run: %w", err)
 	}
 	d.own.Store(h.RunID, run)
-	d.sync.run(run)
+	d.sync.begun(run)
 	return run, nil
 }
 

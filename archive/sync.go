@@ -2,103 +2,193 @@ package archive
 
 import (
 	"errors"
+	"fmt"
+	"maps"
+	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"toolrun/archive/internal/jsonl"
 	"toolrun/archive/trace"
 )
 
-// syncDelay is how long what was written may wait for its sync to begin; with the sync itself it stays within the second
-// that "checkpoint" promises.
-const syncDelay = 500 * time.Millisecond
+const (
+	// syncDelay is how long what was written waits for its sync to begin, so that with the sync itself it stays within the
+	// second that "checkpoint" promises.
+	syncDelay = 500 * time.Millisecond
+	// syncWorkers is how many files are synced at a time: the file system then commits several with one flush.
+	syncWorkers = 8
+	// syncNames is up to how many files are synced each by name. Measured on ext4, 3, 24, 300 new objects take 1.2, 7 and
+	// 54 ms so, and 0.6, 1.6 and 11 ms by one syncfs; but syncfs also waits for what others have written to the file
+	// system, a build's gigabytes perhaps, so that it is for when the names are many.
+	syncNames = 64
+)
 
-// syncer brings to the disk what this process wrote.
+// syncer brings to the disk what this process wrote. Objects, folders and traces go first, rows after: a row that
+// survives a power failure has what it names.
 type syncer struct {
 	d      *Dir
-	groupA group // objects and traces
-	groupB group // rows
+	before group // syncs objects, folders and traces
+	after  group // syncs rows
 
 	mu     sync.Mutex // guards what follows
-	dirty  dirty
-	runs   map[*trace.Run]struct{} // open runs
-	timer  *time.Timer
+	paths  map[string]struct{}     // objects and folders, to be synced
+	done   map[string]struct{}     // and those that were, the newest thousands
+	runs   map[*trace.Run]struct{} // that may have grown
+	timer  *time.Timer             // set while a flush is due
 	closed bool
-}
-
-// dirty is what a power failure would take.
-type dirty struct {
-	objects map[string]struct{}
-	dirs    map[string]struct{}
-	ledger  bool
+	due    sync.WaitGroup // flushes of the timer
 }
 
 func newSyncer(d *Dir) *syncer {
-	s := &syncer{d: d, runs: map[*trace.Run]struct{}{}}
-	s.groupA.do = s.syncBefore
-	s.groupB.do = d.Ledger.Sync
+	s := &syncer{d: d, paths: map[string]struct{}{}, done: map[string]struct{}{}, runs: map[*trace.Run]struct{}{}}
+	s.before.do = s.syncBefore
+	s.after.do = d.Ledger.Sync
 	return s
 }
 
-// object notes a new object of the store.
-func (s *syncer) object(path string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.dirty.objects == nil {
-		s.dirty.objects, s.dirty.dirs = map[string]struct{}{}, map[string]struct{}{}
-	}
-	s.dirty.objects[path] = struct{}{}
-	s.dirty.dirs[filepath.Dir(path)] = struct{}{}
-	s.arm()
+// path notes a new object of the store, or a folder in which a name is new.
+func (s *syncer) path(path string) {
+	s.note(func() {
+		delete(s.done, path)
+		s.paths[path] = struct{}{}
+	})
 }
 
-func (s *syncer) run(r *trace.Run) {
+// synced tells whether this process has synced the object.
+func (s *syncer) synced(path string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.runs[r] = struct{}{}
-	s.arm()
+	_, ok := s.done[path]
+	return ok
 }
 
+// begun notes a run whose file is new.
+func (s *syncer) begun(r *trace.Run) {
+	s.note(func() {
+		s.runs[r] = struct{}{}
+		s.paths[filepath.Join(s.d.path, runsName)] = struct{}{}
+		s.paths[filepath.Join(s.d.path, liveName)] = struct{}{}
+	})
+}
+
+// wrote notes that a trace or the ledger has grown.
+func (s *syncer) wrote() { s.note(func() {}) }
+
+// forget syncs a run no more.
 func (s *syncer) forget(r *trace.Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.runs, r)
 }
 
-func (s *syncer) row(*trace.Run) {
+// note changes what is to be synced, and sees to it that a flush comes.
+func (s *syncer) note(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.dirty.ledger = true
-	s.arm()
-}
-
-// arm sees to it that a flush comes; s.mu is held.
-func (s *syncer) arm() {
-	if s.timer == nil && !s.closed {
-		s.timer = time.AfterFunc(syncDelay, func() {
-			if err := s.flush(); err != nil {
-				s.d.log.Error("sync failed: the newest rows may not survive a power failure", "err", err)
-			}
-		})
+	change()
+	if s.timer != nil || s.closed {
+		return
 	}
+	s.due.Add(1)
+	s.timer = time.AfterFunc(syncDelay, func() {
+		defer s.due.Done()
+		s.mu.Lock()
+		s.timer = nil
+		s.mu.Unlock()
+		if err := s.flush(); err != nil {
+			s.d.log.Error("sync failed: the newest rows may not survive a power failure", "err", err)
+		}
+	})
 }
 
-func (s *syncer) before() error { return s.groupA.wait() }
-func (s *syncer) after() error  { return s.groupB.wait() }
+// flush returns when all that was written before it was called survives a power failure.
+func (s *syncer) flush() error { return errors.Join(s.before.wait(), s.after.wait()) }
 
-// flush syncs everything: objects and traces first, rows after.
-func (s *syncer) flush() error {
-	return errors.Join(s.before(), s.after())
-}
-
-func (s *syncer) syncBefore() error { return nil }
-
+// close flushes for the last time.
 func (s *syncer) close() error {
 	s.mu.Lock()
 	s.closed = true
-	if s.timer != nil {
-		s.timer.Stop()
+	if s.timer != nil && s.timer.Stop() {
+		s.due.Done()
 	}
 	s.mu.Unlock()
-	return s.flush()
+	err := s.flush()
+	s.due.Wait()
+	return err
+}
+
+func (s *syncer) syncBefore() (err error) {
+	s.mu.Lock()
+	paths, runs := s.paths, slices.Collect(maps.Keys(s.runs))
+	s.paths = map[string]struct{}{}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err != nil {
+			maps.Copy(s.paths, paths)
+			return
+		}
+		if len(s.done) > 4096 {
+			clear(s.done)
+		}
+		maps.Copy(s.done, paths)
+	}()
+	if len(paths) > syncNames {
+		return s.syncAll()
+	}
+	var jobs []func() error
+	for path := range paths {
+		f, err := os.Open(path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // taken away since
+		}
+		if err != nil {
+			jobs = append(jobs, func() error { return fmt.Errorf("%w: %w", ErrUnavailable, err) })
+			continue
+		}
+		// Begin to write all before waiting for one: the file system then commits them together.
+		_ = unix.SyncFileRange(int(f.Fd()), 0, 0, unix.SYNC_FILE_RANGE_WRITE)
+		jobs = append(jobs, func() error { defer f.Close(); return jsonl.Datasync(f) })
+	}
+	for _, r := range runs {
+		jobs = append(jobs, r.Sync)
+	}
+	return parallel(jobs)
+}
+
+// syncAll syncs the whole file system of the data directory.
+func (s *syncer) syncAll() error {
+	dir, err := os.Open(s.d.path)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	defer dir.Close()
+	if err := unix.Syncfs(int(dir.Fd())); err != nil {
+		return fmt.Errorf("%w: syncfs %q: %w", ErrUnavailable, s.d.path, err)
+	}
+	return nil
+}
+
+// parallel runs every job, syncWorkers at a time.
+func parallel(jobs []func() error) error {
+	errs := make([]error, len(jobs))
+	if len(jobs) == 1 {
+		return jobs[0]()
+	}
+	var wg sync.WaitGroup
+	for w := range min(syncWorkers, len(jobs)) {
+		wg.Go(func() {
+			for i := w; i < len(jobs); i += syncWorkers {
+				errs[i] = jobs[i]()
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }

@@ -116,3 +116,15 @@ func appendValue(dst []byte, p any) []byte {
 	}
 	return append(dst, "null"...)
 }
+
+// MarshalJSON makes the empty string null.
+func (s OrNull) MarshalJSON() ([]byte, error) { return appendValue(nil, &s), nil }
+
+// UnmarshalJSON reads a string or null; no value at all is null.
+func (s *OrNull) UnmarshalJSON(b []byte) error {
+	*s = ""
+	if len(b) == 0 {
+		return nil
+	}
+	return parseValue(s, b)
+}

@@ -31,6 +31,7 @@ type idSet struct {
 	id    fileID
 	slots uint64
 	count uint64
+	dirty bool // written since the last sync
 }
 
 var errNoIDs = errors.New("no usable table of ids")
@@ -109,6 +110,7 @@ func (s *idSet) put(slot, h uint64) error {
 		return err
 	}
 	s.count = binary.LittleEndian.Uint64(word[:]) + 1
+	s.dirty = true
 	binary.LittleEndian.PutUint64(word[:], h)
 	if err := pwrite(s.f, word[:], idsHeader+int64(slot)*8); err != nil {
 		return err

@@ -138,13 +138,20 @@ func (l *Ledger) Append(row *Row) error {
 // Sync makes every row appended so far survive a power failure.
 func (l *Ledger) Sync() error {
 	l.mu.Lock()
-	f := l.f
-	l.mu.Unlock()
-	if f == nil {
-		return nil
+	files := []*os.File{l.f}
+	if l.ids != nil && l.ids.dirty {
+		l.ids.dirty = false
+		files = append(files, l.ids.f)
 	}
-	if err := jsonl.Calls.Fdatasync(int(f.Fd())); err != nil {
-		return fmt.Errorf("%w: sync %q: %w", ErrUnavailable, f.Name(), err)
+	l.mu.Unlock()
+	for _, f := range files {
+		if f == nil {
+			continue
+		}
+		// One that was closed meanwhile was replaced by another, which is synced before it takes the name.
+		if err := jsonl.Datasync(f); err != nil && !errors.Is(err, os.ErrClosed) {
+			return err
+		}
 	}
 	return nil
 }

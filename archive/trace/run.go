@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -14,10 +15,11 @@ import (
 
 // Run is a run's file, open to append. Its methods may be called from several goroutines.
 type Run struct {
-	id   string
-	path string
-	now  func() time.Time
-	role *redact.Text
+	id    string
+	path  string
+	now   func() time.Time
+	role  *redact.Text
+	wrote func()
 
 	mu     sync.Mutex
 	f      *os.File
@@ -32,13 +34,14 @@ type Run struct {
 // Create makes the file with its first line and holds the flock. The caller sees to it that nobody takes the file for a
 // dead run's in between (archive.Dir.Begin does).
 func Create(path string, h Header, now func() time.Time) (*Run, error) {
-	r := New(path, h, now, nil)
+	r := New(path, h, now, nil, nil)
 	return r, r.Begin()
 }
 
 // New returns a run that makes its file by around(create) when Begin is called, or at its first line where that failed.
-func New(path string, h Header, now func() time.Time, around func(create func() error) error) *Run {
-	r := &Run{id: h.RunID, path: path, now: now, role: h.Role, open: map[string]struct{}{}}
+// It calls wrote after each line; both may be nil.
+func New(path string, h Header, now func() time.Time, around func(create func() error) error, wrote func()) *Run {
+	r := &Run{id: h.RunID, path: path, now: now, role: h.Role, open: map[string]struct{}{}, wrote: wrote}
 	create := func() error { return r.create(h) }
 	r.begin = create
 	if around != nil {
@@ -116,8 +119,11 @@ func (r *Run) Sync() error {
 	if f == nil || size == synced {
 		return nil
 	}
-	if err := jsonl.Calls.Fdatasync(int(f.Fd())); err != nil {
-		return fmt.Errorf("%w: sync %q: %w", ErrUnavailable, r.path, err)
+	if err := jsonl.Datasync(f); err != nil {
+		if errors.Is(err, os.ErrClosed) {
+			return nil // End synced it
+		}
+		return err
 	}
 	r.mu.Lock()
 	r.synced = max(r.synced, size)
@@ -150,6 +156,9 @@ func (r *Run) write(line func([]byte) []byte, done func()) error {
 	}
 	if done != nil {
 		done()
+	}
+	if r.wrote != nil {
+		r.wrote()
 	}
 	return nil
 }
@@ -192,9 +201,10 @@ func (r *Run) create(h Header) error {
 		if err != nil {
 			return err
 		}
-		if ok, err := jsonl.Lock(f, unix.LOCK_EX|unix.LOCK_NB); err != nil || !ok {
+		// Only a verifier that looks whether the run lives can hold it, and not for long.
+		if _, err := jsonl.Lock(f, unix.LOCK_EX); err != nil {
 			f.Close()
-			return fmt.Errorf("lock %q: held: %w", r.path, err)
+			return err
 		}
 		r.f = f
 	}

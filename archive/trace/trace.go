@@ -41,6 +41,9 @@ const MaxArgumentsBytes = 64 << 10
 // OutputHeadChars is the length of output_head.
 const OutputHeadChars = 240
 
+// ErrTorn is what is wrong with a last line that no newline ends.
+var ErrTorn = jsonl.ErrTorn
+
 // ErrUnavailable means that the line cannot be written now and that nothing of it is in the file.
 var ErrUnavailable = jsonl.ErrUnavailable
 

@@ -156,6 +156,22 @@ func scanBack(f *os.File, start, end int64, find func([]byte) int) (int64, error
 	return start, nil
 }
 
+// Datasync syncs the bytes and the length of f. It may run beside a Close of f, which then waits for it.
+func Datasync(f *os.File) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var syncErr error
+	if err := raw.Control(func(fd uintptr) { syncErr = Calls.Fdatasync(int(fd)) }); err != nil {
+		return err
+	}
+	if syncErr != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, &os.PathError{Op: "fdatasync", Path: f.Name(), Err: syncErr})
+	}
+	return nil
+}
+
 // SyncDir syncs the names in a directory.
 func SyncDir(dir string) error {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -164,7 +180,7 @@ func SyncDir(dir string) error {
 	}
 	defer unix.Close(fd)
 	if err := Calls.Fsync(fd); err != nil {
-		return &os.PathError{Op: "fsync", Path: dir, Err: err}
+		return fmt.Errorf("%w: %w", ErrUnavailable, &os.PathError{Op: "fsync", Path: dir, Err: err})
 	}
 	return nil
 }

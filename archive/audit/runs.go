@@ -1,0 +1,230 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"toolrun/archive/ledger"
+	"toolrun/archive/trace"
+)
+
+// run is what one reading of a run's file gave.
+type run struct {
+	path    string
+	live    bool // somebody held the flock before it was read
+	broken  bool // it could not be read or does not begin as a trace: its rows are not paired
+	order   []string
+	calls   map[string]*trace.Line
+	results map[string]*trace.Line
+}
+
+func (v *verifier) readRuns() error {
+	folder := filepath.Join(v.d.Path(), ledger.RunsName)
+	entries, err := os.ReadDir(folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for i, e := range entries {
+		if err := v.ctx.Err(); err != nil {
+			return err
+		}
+		v.progress("runs", i, len(entries))
+		id, ok := strings.CutSuffix(e.Name(), ".jsonl")
+		if !ok {
+			v.find(Finding{Kind: RunUnreadable, File: filepath.Join(folder, e.Name()), Text: "not the name of a run's file"})
+			continue
+		}
+		r := v.readRun(id, v.find)
+		v.runs[id] = r
+		v.report.Runs++
+		if r.live {
+			v.report.LiveRuns++
+		}
+		for call, line := range r.calls {
+			if line.Payloads == "" {
+				v.names(call, line.ArgsSHA256)
+			}
+		}
+	}
+	v.progress("runs", len(entries), len(entries))
+	return nil
+}
+
+// readRun reads a run's file and tells find what is wrong with it by itself.
+func (v *verifier) readRun(id string, find func(Finding)) *run {
+	r := &run{path: v.d.RunPath(id), calls: map[string]*trace.Line{}, results: map[string]*trace.Line{}}
+	r.live = v.d.Live(id)
+	first := true
+	for line, err := range trace.Lines(r.path) {
+		var damage *ledger.Damage
+		switch {
+		case errors.As(err, &damage):
+			if !(r.live && errors.Is(err, trace.ErrTorn)) {
+				find(Finding{Kind: DamagedLine, File: damage.File, Line: damage.Line, Text: damage.Err.Error()})
+			}
+		case err != nil:
+			find(Finding{Kind: RunUnreadable, File: r.path, Text: err.Error()})
+			r.broken = true
+		case line.RunID != id:
+			find(Finding{Kind: DamagedLine, File: r.path, Line: line.No, Text: fmt.Sprintf("run_id is %q", line.RunID)})
+		case first && line.Type != trace.TypeCatalog:
+			find(Finding{Kind: RunUnreadable, File: r.path, Line: line.No, Text: fmt.Sprintf("the first line is of type %q, not %q", line.Type, trace.TypeCatalog)})
+			fallthrough
+		default:
+			if r.add(line) {
+				find(Finding{Kind: DuplicateCallID, File: r.path, Line: line.No, CallIDs: []string{line.CallID.String()}, Text: "a second " + line.Type + " with this id"})
+			}
+		}
+		first = false
+	}
+	if first && !r.live {
+		find(Finding{Kind: RunUnreadable, File: r.path, Text: "the file has no lines"})
+		r.broken = true
+	}
+	return r
+}
+
+// add notes the line of a call and tells whether the call has one of its type already.
+func (r *run) add(line *trace.Line) (again bool) {
+	id, of := line.CallID.String(), r.calls
+	switch line.Type {
+	case trace.TypeToolCall:
+	case trace.TypeToolResult:
+		of = r.results
+	default:
+		return false
+	}
+	if of[id] != nil {
+		return true
+	}
+	if r.calls[id] == nil && r.results[id] == nil {
+		r.order = append(r.order, id)
+	}
+	line.Raw = nil
+	of[id] = line
+	return false
+}
+
+// pair holds the rows of each run against its trace.
+func (v *verifier) pair() error {
+	ids := map[string]struct{}{}
+	for id := range v.runs {
+		ids[id] = struct{}{}
+	}
+	for id := range v.rows {
+		ids[id] = struct{}{}
+	}
+	for _, id := range sortedKeys(ids) {
+		if err := v.ctx.Err(); err != nil {
+			return err
+		}
+		v.pairRun(id)
+	}
+	return nil
+}
+
+func (v *verifier) pairRun(id string) {
+	before, rows := v.runs[id], v.rows[id]
+	if before != nil && (before.broken || agree(before, rows)) {
+		return
+	}
+	if id == "" {
+		return // rows of another program, which knew no runs
+	}
+	if _, err := os.Stat(v.d.RunPath(id)); errors.Is(err, fs.ErrNotExist) {
+		calls := sortedKeys(rows)
+		v.find(Finding{Kind: RunMissing, File: v.d.RunPath(id), CallIDs: calls, Text: fmt.Sprintf("%d rows name this run, whose file is missing", len(calls))})
+		return
+	}
+	// They do not agree, or the run is new since: look again, now that the rows were read.
+	after := v.readRun(id, func(Finding) {})
+	if before == nil {
+		before = &run{path: after.path, live: true}
+	}
+	live := before.live || after.live
+	at := func(kind, call string, line int, text string) {
+		v.find(Finding{Kind: kind, File: after.path, Line: line, CallIDs: []string{call}, Text: text})
+	}
+	for _, call := range after.order {
+		c, result := after.calls[call], after.results[call]
+		switch known := before.results[call] != nil; {
+		case c == nil:
+			at(IDMismatch, call, result.No, "a tool_result whose tool_call was never issued")
+		case rows[call] != nil:
+			if diff := differs(rows[call], c, result); diff != "" {
+				at(RowDiffers, call, c.No, fmt.Sprintf("line %d of %s and this do not agree: %s", rows[call].line, ledger.FileName, diff))
+			}
+			if result == nil && !live {
+				at(NoResult, call, c.No, "a row but no tool_result; the run is dead and not closed")
+			}
+		case known && result != nil:
+			at(NoRow, call, c.No, "a tool_call and its tool_result, but no row")
+		case result == nil && !live:
+			at(NoRow, call, c.No, "a tool_call without row and tool_result: the run is dead and not closed")
+		}
+	}
+	for _, call := range sortedKeys(rows) {
+		if after.calls[call] == nil && after.results[call] == nil {
+			v.find(Finding{Kind: NoCall, File: filepath.Join(v.d.Path(), ledger.FileName), Line: rows[call].line, CallIDs: []string{call}, Text: "a row whose tool_call is not in " + filepath.Join(ledger.RunsName, id+".jsonl")})
+		}
+	}
+}
+
+// agree tells whether every call has its row and its result, and they say the same.
+func agree(r *run, rows map[string]*rowRef) bool {
+	if len(r.calls) != len(rows) || len(r.results) != len(rows) {
+		return false
+	}
+	for id, row := range rows {
+		call, result := r.calls[id], r.results[id]
+		if call == nil || result == nil || differs(row, call, result) != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// differs tells where a row and its trace lines do not say the same.
+func differs(row *rowRef, call, result *trace.Line) string {
+	var list []string
+	add := func(is bool, what string) {
+		if is {
+			list = append(list, what)
+		}
+	}
+	add(call.Name.String() != row.name, "name")
+	add(call.ArgsSHA256 != row.inputHash, "args_sha256")
+	if result != nil {
+		same := (result.ExitCode == nil) == (row.exitCode == nil) && (row.exitCode == nil || *result.ExitCode == *row.exitCode)
+		add(!same, "exit_code")
+		add(result.OutputBytes != row.outputBytes, "output_bytes")
+	}
+	return strings.Join(list, ", ")
+}
+
+// argvHash returns the hash in {"sha256": …}, which stands for an argv over 4 KiB, or "".
+func argvHash(argv []byte) string {
+	var long struct {
+		SHA256 string `json:"sha256"`
+	}
+	if len(argv) == 0 || argv[0] != '{' || json.Unmarshal(argv, &long) != nil {
+		return ""
+	}
+	return long.SHA256
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

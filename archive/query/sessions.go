@@ -1,0 +1,66 @@
+package query
+
+import (
+	"iter"
+	"slices"
+
+	"toolrun/archive"
+	"toolrun/archive/ledger"
+)
+
+// Session is the summary of one session.
+type Session struct {
+	SessionID string `json:"session_id"`
+	Client    string `json:"client"`    // name/version of the last row that told it, "" where none did
+	FirstAt   string `json:"first_at"`  // the earliest started_at
+	LastAt    string `json:"last_at"`   // the latest ended_at
+	Calls     int    `json:"calls"`     // rows: attempts and refusals
+	Failures  int    `json:"failures"`  // rows with status error, timeout or retry
+	Refusals  int    `json:"refusals"`  // rows with status blocked
+	FirstSeq  int64  `json:"first_seq"` // of its first row
+	LastSeq   int64  `json:"last_seq"`  // of its last row
+}
+
+// Sessions summarises the rows that f lets through, in the order of each session's first row. Damaged lines go to
+// damaged, which may be nil.
+func Sessions(d *archive.Dir, f Filter, damaged func(error)) ([]Session, error) {
+	return Summarise(Rows(d, f), damaged)
+}
+
+// Summarise is Sessions of any rows.
+func Summarise(rows iter.Seq2[*ledger.Row, error], damaged func(error)) ([]Session, error) {
+	byID := map[string]*Session{}
+	var order []*Session
+	err := each(rows, damaged, func(row *ledger.Row) bool {
+		id := row.SessionID.String()
+		s := byID[id]
+		if s == nil {
+			s = &Session{SessionID: id, FirstSeq: row.Seq, FirstAt: row.StartedAt}
+			byID[id] = s
+			order = append(order, s)
+		}
+		s.add(row)
+		return true
+	})
+	list := make([]Session, len(order))
+	for i, s := range order {
+		list[i] = *s
+	}
+	slices.SortStableFunc(list, func(a, b Session) int { return int(a.FirstSeq - b.FirstSeq) })
+	return list, err
+}
+
+func (s *Session) add(row *ledger.Row) {
+	s.Calls++
+	switch row.Status {
+	case ledger.StatusBlocked:
+		s.Refusals++
+	case ledger.StatusError, ledger.StatusTimeout, ledger.StatusRetry:
+		s.Failures++
+	}
+	if row.Client != nil {
+		s.Client = row.Client.String()
+	}
+	// Times of one form and zone sort as strings.
+	s.FirstAt, s.LastAt, s.LastSeq = min(s.FirstAt, row.StartedAt), max(s.LastAt, row.EndedAt), row.Seq
+}

@@ -1,0 +1,33 @@
+package archive
+
+import (
+	"iter"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"toolrun/archive/internal/jsonl"
+	"toolrun/archive/ledger"
+)
+
+// Rows yields every row in the order of seq, as the ledger was when the iteration began. A damaged line is yielded as a
+// *[ledger.Damage] and the iteration goes on; after any other error it ends.
+func (d *Dir) Rows() iter.Seq2[*ledger.Row, error] { return ledger.Rows(d.path) }
+
+// RunPath returns the name of a run's file.
+func (d *Dir) RunPath(id string) string { return d.runPath(id) }
+
+// Live tells whether a process holds the flock on the run's file: its own process, or one that closes it.
+func (d *Dir) Live(id string) bool {
+	if _, err := os.Stat(d.markerPath(id)); err != nil {
+		return false // it ended in order
+	}
+	f, err := os.Open(d.runPath(id))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	// A shared lock for the blink of an eye; who wants the exclusive one meanwhile passes on and comes back.
+	free, err := jsonl.Lock(f, unix.LOCK_SH|unix.LOCK_NB)
+	return err == nil && !free
+}
