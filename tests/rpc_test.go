@@ -69,15 +69,18 @@ func TestRowIsWrittenAlthoughNobodyReadsTheAnswer(t *testing.T) {
 
 func TestServersEndWithTheirClient(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(*server){
-		"both pipes closed": func(s *server) { s.stdout.Close(); s.stdin.Close() },
-		"stdin closed":      func(s *server) { s.stdin.Close() },
-		"SIGTERM":           func(s *server) { s.cmd.Process.Signal(syscall.SIGTERM) },
-		"SIGHUP":            func(s *server) { s.cmd.Process.Signal(syscall.SIGHUP) },
-		"SIGINT":            func(s *server) { s.cmd.Process.Signal(os.Interrupt) },
+	for i, way := range []struct {
+		name string
+		end  func(*server)
+	}{
+		{"both pipes closed", func(s *server) { s.stdout.Close(); s.stdin.Close() }},
+		{"stdin closed", func(s *server) { s.stdin.Close() }},
+		{"SIGTERM", func(s *server) { s.cmd.Process.Signal(syscall.SIGTERM) }},
+		{"SIGHUP", func(s *server) { s.cmd.Process.Signal(syscall.SIGHUP) }},
+		{"SIGINT", func(s *server) { s.cmd.Process.Signal(os.Interrupt) }},
 	} {
-		marker := fmt.Sprintf("sleep 66.%d", 100+len(name))
-		t.Run(name, func(t *testing.T) {
+		marker := fmt.Sprintf("sleep 66.%d", 61+i)
+		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t, shTool)
 			var servers []*server
@@ -90,7 +93,7 @@ func TestServersEndWithTheirClient(t *testing.T) {
 				return len(processes(marker)) >= 4 && len(grep(p.data+"/runs", `"tool_call"`)) == 4
 			})
 			for _, s := range servers {
-				end(s)
+				way.end(s)
 			}
 			for _, s := range servers {
 				s.wait(5 * time.Second)
