@@ -96,7 +96,12 @@ func (a *app) call(ctx context.Context, name string, words []string, j *jsonWord
 	if e == nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.close()) }()
+	defer func() {
+		// The call has its row and its status; what could not be tidied up behind it is told, and changes neither.
+		if closing := e.close(); closing != nil {
+			a.warn("%v", closing)
+		}
+	}()
 	if err != nil {
 		return err
 	}
@@ -124,11 +129,14 @@ func (a *app) call(ctx context.Context, name string, words []string, j *jsonWord
 	return nil
 }
 
-// callOrigin is who called: a person, in the session that --session names.
+// sessionVariable names the session of whatever is started below it.
+const sessionVariable = "TOOLRUN_SESSION_ID"
+
+// callOrigin is who called: a person, in the session that --session or the environment names.
 func (a *app) callOrigin() runner.Origin {
 	o := runner.Origin{Client: "toolrun-call/" + buildInfo().Version}
-	if a.flags.session != "" {
-		o.SessionID, o.SessionFrom = a.flags.session, "meta"
+	if o.SessionID = a.launchEnv(sessionVariable); o.SessionID != "" {
+		o.SessionFrom = "env"
 	}
 	return o
 }

@@ -87,6 +87,13 @@ func usagef(cmd *cobra.Command, format string, args ...any) error {
 	return &usageError{err: fmt.Errorf(format, args...), cmd: cmd}
 }
 
+// hostError is errHost in the words of the sandbox.
+type hostError struct{ why error }
+
+func (e *hostError) Error() string        { return e.why.Error() }
+func (e *hostError) Unwrap() error        { return e.why }
+func (e *hostError) Is(target error) bool { return target == errHost }
+
 // toldError is an error whose text is already on stderr (or on stdout as a table): only the status is left to give.
 type toldError struct{ why error }
 

@@ -100,8 +100,9 @@ func (a *app) workspace(dataDir string) (string, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return "", &usageError{err: fmt.Errorf("workspace %q: not a folder", dir)}
 	}
-	kept := []struct{ what, path string }{{"the root of the file system", "/"}, {"the home folder", a.getenv("HOME")}, {"the data directory", dataDir}}
-	for _, k := range kept {
+	for _, k := range []struct{ what, path string }{
+		{"the root of the file system", "/"}, {"the home folder", a.getenv("HOME")}, {"the data directory", dataDir},
+	} {
 		if k.path == "" {
 			continue
 		}
@@ -109,8 +110,8 @@ func (a *app) workspace(dataDir string) (string, error) {
 		if err != nil {
 			continue // does not exist: nothing to protect
 		}
-		if within(dir, path) {
-			return "", &usageError{err: fmt.Errorf("workspace %q: is or contains %s; start toolrun in the project's folder or name it with --workspace", dir, k.what)}
+		if within(dir, path) || k.path == dataDir && within(path, dir) {
+			return "", &usageError{err: fmt.Errorf("workspace %q: it is %s, holds it or lies in it; start toolrun in the project's folder or name that with --workspace", dir, k.what)}
 		}
 	}
 	return dir, nil

@@ -14,7 +14,7 @@ func TestAWorkspaceThatHoldsTooMuchIsRefused(t *testing.T) {
 	}
 	home, project := filepath.Join(top, "home"), filepath.Join(top, "home", "project")
 	data := filepath.Join(top, "state", "toolrun")
-	for _, dir := range []string{project, filepath.Dir(data)} {
+	for _, dir := range []string{project, filepath.Join(data, "store")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -25,11 +25,11 @@ func TestAWorkspaceThatHoldsTooMuchIsRefused(t *testing.T) {
 	}
 	env := map[string]string{"HOME": home}
 	a := &app{lookupEnv: func(key string) (string, bool) { value, ok := env[key]; return value, ok }}
-	for _, dir := range []string{"/", top, home, link, filepath.Dir(data), data, filepath.Join(project, "..")} {
+	for _, dir := range []string{"/", top, home, link, filepath.Dir(data), data, filepath.Join(data, "store"), filepath.Join(project, "..")} {
 		a.flags.workspace = dir
 		got, err := a.workspace(data)
 		var usage *usageError
-		if !errors.As(err, &usage) && dir != data {
+		if !errors.As(err, &usage) {
 			t.Errorf("workspace %q: got %q, %v; want a refusal", dir, got, err)
 		}
 	}

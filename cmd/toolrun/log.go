@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -105,35 +104,11 @@ func (a *app) openLog() error {
 }
 
 // logger is the log of this invocation. It carries no arguments and no output of tools; what looks like a secret is
-// masked all the same once the catalog's secrets are known (logSink.redact).
+// masked all the same once the catalog's secrets are known (logSink.redact). TextHandler quotes and escapes whatever is
+// not printable.
 func (a *app) logger() *slog.Logger {
 	if a.log == nil {
-		return slog.New(slog.NewTextHandler(io.Discard, nil))
+		return slog.New(slog.DiscardHandler)
 	}
-	return slog.New(escapingHandler{slog.NewTextHandler(a.log, &slog.HandlerOptions{Level: a.flags.level})})
-}
-
-// escapingHandler keeps what a tool or a client named from reaching a terminal raw: TextHandler quotes control bytes
-// but leaves bidi controls alone in a message that needs no quotes.
-type escapingHandler struct{ slog.Handler }
-
-func (h escapingHandler) Handle(ctx context.Context, r slog.Record) error {
-	r.Message = escape(r.Message)
-	clean := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
-	r.Attrs(func(attr slog.Attr) bool {
-		if attr.Value.Kind() == slog.KindString {
-			attr.Value = slog.StringValue(escape(attr.Value.String()))
-		}
-		clean.AddAttrs(attr)
-		return true
-	})
-	return h.Handler.Handle(ctx, clean)
-}
-
-func (h escapingHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return escapingHandler{h.Handler.WithAttrs(attrs)}
-}
-
-func (h escapingHandler) WithGroup(name string) slog.Handler {
-	return escapingHandler{h.Handler.WithGroup(name)}
+	return slog.New(slog.NewTextHandler(a.log, &slog.HandlerOptions{Level: a.flags.level}))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -67,4 +68,14 @@ func TestAClosedStderrIsNoError(t *testing.T) {
 		t.Errorf("Write = %d, %v", n, err)
 	}
 	sink.Close()
+}
+
+func TestALogLineCannotDriveATerminal(t *testing.T) {
+	var out bytes.Buffer
+	a := &app{log: newLogSink(&out), flags: flags{level: slog.LevelDebug}}
+	a.logger().Info("tool \x1b[2J \u202e \u009b", "name", "x\u202ey", "err", errors.New("a\nb\x7f"))
+	a.log.Close()
+	if !printable(strings.TrimSuffix(out.String(), "\n")) {
+		t.Errorf("logged %q", out.String())
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,23 +62,36 @@ func (a *app) getenv(key string) string {
 	return value
 }
 
-// report says on stderr what went wrong, and where it was a matter of usage, where help is.
+// report says on stderr what went wrong, and where it was a matter of usage, where help is. It gives up after a while on
+// a stderr that nobody reads.
 func (a *app) report(err error) {
 	var told *toldError
 	if errors.As(err, &told) {
 		return
 	}
+	var b strings.Builder
 	for i, line := range errorLines(err) {
 		if i == 0 && !isCatalogError(err) { // those begin with file:line:, as editors want it
 			line = "toolrun: " + line
 		}
-		fmt.Fprintln(a.stderr, escape(line))
+		fmt.Fprintln(&b, escape(line))
 	}
 	var usage *usageError
 	if errors.As(err, &usage) && usage.cmd != nil {
-		fmt.Fprintf(a.stderr, "Try '%s --help'.\n", usage.cmd.CommandPath())
+		fmt.Fprintf(&b, "Try '%s --help'.\n", usage.cmd.CommandPath())
+	}
+	written := make(chan struct{})
+	go func() {
+		io.WriteString(a.stderr, b.String())
+		close(written)
+	}()
+	select {
+	case <-written:
+	case <-time.After(reportWait):
 	}
 }
+
+const reportWait = 2 * time.Second
 
 // rootCmd is the tree of commands.
 func (a *app) rootCmd() *cobra.Command {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -17,6 +18,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
+		Condition:           condition,
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir+"/home")
@@ -24,4 +26,16 @@ func TestScripts(t *testing.T) {
 			return os.Mkdir(env.WorkDir+"/home", 0o700)
 		},
 	})
+}
+
+// condition knows [sandbox]: this host can enforce everything. With TOOLRUN_REQUIRE_SANDBOX=1, as in CI, it has to.
+func condition(cond string) (bool, error) {
+	if cond != "sandbox" {
+		return false, fmt.Errorf("unknown condition %q", cond)
+	}
+	missing := missingWalls()
+	if len(missing) > 0 && os.Getenv("TOOLRUN_REQUIRE_SANDBOX") == "1" {
+		return false, fmt.Errorf("TOOLRUN_REQUIRE_SANDBOX is set, but this host lacks %v", missing)
+	}
+	return len(missing) == 0, nil
 }

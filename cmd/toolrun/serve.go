@@ -54,10 +54,18 @@ func (a *app) serve(ctx context.Context, options engineOptions, grace time.Durat
 	defer func() { err = errors.Join(err, e.close()) }()
 	err = rpc.Serve(in.ctx, rpc.Config{
 		In: a.stdin, Out: a.stdout, Backend: e.runner, Version: buildInfo().Version, EOFGrace: grace,
-		Getenv: a.getenv, Logger: a.logger(), Refuse: err,
+		Getenv: a.launchEnv, Logger: a.logger(), Refuse: err,
 	})
 	if stopped := in.err(); stopped != nil {
 		return stopped
 	}
 	return err
+}
+
+// launchEnv is the environment in which --session has the last word on the session that serve was started for.
+func (a *app) launchEnv(key string) string {
+	if key == sessionVariable && a.flags.session != "" {
+		return a.flags.session
+	}
+	return a.getenv(key)
 }

@@ -57,7 +57,7 @@ type summary struct {
 func (a *app) printReport(r *audit.Report, dir string) error {
 	var err error
 	for _, f := range r.Findings {
-		if f.Kind == audit.DamagedLine && f.File != "" {
+		if f.Kind == audit.DamagedLine && !a.screen().terminal { // there it stands next to the finding
 			say(a.stderr, "%s:%d: %s", filepath.Join(dir, f.File), f.Line, f.Text)
 		}
 		if a.flags.json {

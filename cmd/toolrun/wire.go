@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -102,11 +101,11 @@ func (a *app) openEngine(options engineOptions) (e *engine, err error) {
 // makeBox makes a tool's box; what fails there is a matter of the host.
 func (e *engine) makeBox(p sandbox.Profile) (runner.Box, error) {
 	if e.noHost != nil {
-		return nil, fmt.Errorf("%w: %w", errHost, e.noHost)
+		return nil, &hostError{e.noHost}
 	}
 	box, err := e.host.Box(p)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errHost, err)
+		return nil, &hostError{err}
 	}
 	return box, nil
 }
@@ -144,13 +143,11 @@ func (a *app) cacheDir(data, workspace string) string {
 
 // close ends the run in order: its last line is written, everything is synced.
 func (e *engine) close() error {
-	var errs []error
+	errs := []error{e.background.Wait()}
 	if e.runner != nil {
 		errs = append(errs, e.runner.Close())
-	}
-	errs = append(errs, e.background.Wait())
-	if e.run != nil {
-		errs = append(errs, e.dir.End(e.run, nil))
+	} else if e.run != nil {
+		errs = append(errs, e.dir.End(e.run, e.catalog.Names()))
 	}
 	if e.host != nil {
 		errs = append(errs, e.host.Close())
