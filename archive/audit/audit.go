@@ -159,7 +159,7 @@ func (v *verifier) addRow(row *ledger.Row, id string, line int) {
 	}
 	v.rows[row.RunID][id] = &rowRef{line, row.ToolName.String(), row.InputHash, row.ExitCode, row.OutputBytes}
 	if row.Payloads == "" {
-		v.names(id, row.InputHash, string(row.OutputHash), string(row.StderrHash), argvHash(row.Argv.Raw()))
+		v.names(id, row.InputHash, string(row.OutputHash), string(row.StderrHash))
 	}
 }
 

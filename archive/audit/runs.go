@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-
 	"toolrun/archive/ledger"
 	"toolrun/archive/trace"
 )
@@ -207,17 +205,6 @@ func differs(row *rowRef, call, result *trace.Line) string {
 		add(result.OutputBytes != row.outputBytes, "output_bytes")
 	}
 	return strings.Join(list, ", ")
-}
-
-// argvHash returns the hash in {"sha256": …}, which stands for an argv over 4 KiB, or "".
-func argvHash(argv []byte) string {
-	var long struct {
-		SHA256 string `json:"sha256"`
-	}
-	if len(argv) == 0 || argv[0] != '{' || json.Unmarshal(argv, &long) != nil {
-		return ""
-	}
-	return long.SHA256
 }
 
 func sortedKeys[V any](m map[string]V) []string {
