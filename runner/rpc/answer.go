@@ -60,6 +60,8 @@ func wireError(err error, method string) (code int, text string, data json.RawMe
 			method = method[:100] + "..."
 		}
 		text = "method not found: " + strconv.Quote(method)
+	case code == codeInvalidRequest && strings.Contains(err.Error(), `"params"`):
+		code, text = codeInvalidParams, "invalid params: they are missing"
 	case code == codeInvalidRequest:
 		text = "invalid request for this method"
 	case code == codeInvalidParams:

@@ -19,7 +19,7 @@ import (
 	"toolrun/runner"
 )
 
-// TestMain starts the goroutine of os/signal where no bubble of synctest would wait for its end.
+// TestMain takes SIGPIPE, as toolrun does, and outside the bubbles of synctest, which would wait for its goroutine.
 func TestMain(m *testing.M) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	os.Exit(m.Run())
@@ -163,7 +163,7 @@ func (f *fake) run(ctx context.Context, r runner.Request, reply *runner.Reply) {
 			if r.Progress != nil {
 				r.Progress(redact.Plain(fmt.Sprintf("line %d", i)))
 			}
-			time.Sleep(400 * time.Millisecond)
+			time.Sleep(450 * time.Millisecond)
 		}
 	case "boom":
 		panic("boom with an argument")

@@ -275,6 +275,9 @@ func recoverID(line []byte) []byte {
 			return nil
 		}
 		id = bytes.Clone(v)
+		if dec.PeekKind() == 0 {
+			return nil // a number at the very end may have been cut
+		}
 	}
 	if _, legal := parseID(id); !legal {
 		return nil

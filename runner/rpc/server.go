@@ -6,9 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -43,7 +41,7 @@ type Config struct {
 	EOFGrace time.Duration
 	// Getenv reads the launch environment; nil is os.Getenv.
 	Getenv func(string) string
-	// Logger must not block: see Stderr. Nil discards.
+	// Logger must not block, whoever reads what it writes. Nil discards.
 	Logger *slog.Logger
 	// MaxLineBytes is the longest line that is read; 0 is MaxLineBytes.
 	MaxLineBytes int
@@ -86,12 +84,14 @@ type server struct {
 // interrupts every call, waits until their records are written, and returns the cause of ctx. With Config.Refuse it
 // returns that. Other errors are of reading.
 //
-// Serve takes SIGPIPE for as long as the process lives, because a write to a closed stdout would end it before the rows
-// of running calls are written; it is not ignored, which children would inherit.
+// Where Out is stdout the caller has to take SIGPIPE (and not to ignore it, which children would inherit): a write to a
+// closed stdout would else end the process before the rows of running calls are written.
 func Serve(ctx context.Context, cfg Config) error {
 	s := newServer(ctx, cfg)
 	defer s.interrupt(runner.ErrInterrupted)
 	defer s.out.close()
+	defer s.handshake.Close()
+	defer s.stateless.Close()
 
 	reading, stopReading := context.WithCancel(ctx)
 	defer stopReading()
@@ -124,7 +124,6 @@ func newServer(ctx context.Context, cfg Config) *server {
 	if cfg.MaxLineBytes == 0 {
 		cfg.MaxLineBytes = MaxLineBytes
 	}
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	s := &server{
 		cfg:     cfg,
 		log:     cfg.Logger,
