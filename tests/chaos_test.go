@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // marker is the sleep that every long call of the chaos makes; no process with it may be left.
@@ -80,7 +82,7 @@ type chaosHost struct {
 	p       *place
 	mu      sync.Mutex
 	current *server
-	all     []*server
+	killed  []*server
 }
 
 func (h *chaosHost) server() *server {
@@ -93,11 +95,17 @@ func (h *chaosHost) restart() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.current != nil {
-		h.current.cmd.Process.Kill()
-		<-h.current.ended
+		h.killed = append(h.killed, h.current)
+		h.current.kill()
 	}
 	h.current = h.p.serve("--jobs", "16")
-	h.all = append(h.all, h.current)
+}
+
+// wasKilled tells whether a server owes nothing any more.
+func (h *chaosHost) wasKilled(s *server) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Contains(h.killed, s)
 }
 
 // TestChaosKeepsEveryInvariant makes calls of every kind, 16 at a time, while the server is killed at random moments,
@@ -165,9 +173,7 @@ func TestChaosKeepsEveryInvariant(t *testing.T) {
 		t.Errorf("%d answers, %d rows", n, len(rows))
 	}
 	eventually(t, 2*time.Second-time.Since(lastAnswer), "no process of a call", func() bool { return len(processes(marker)) == 0 })
-	if left := cgroupsOf(h.all); len(left) > 0 {
-		t.Errorf("control groups are left: %v", left)
-	}
+	eventually(t, 2*time.Second, "no control group of a dead server", func() bool { return len(deadGroups()) == 0 })
 	if got := p.query("verify"); got.code != 0 {
 		t.Errorf("verify: exit %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
@@ -176,7 +182,10 @@ func TestChaosKeepsEveryInvariant(t *testing.T) {
 // make makes one call against whatever server there is; a server that was killed meanwhile owes nothing.
 func (h *chaosHost) make(t *testing.T, c chaotic) (facts, bool) {
 	s := h.server()
-	if s.trySend(c.lines...) != nil {
+	if err := s.trySend(c.lines...); err != nil {
+		if !h.wasKilled(s) {
+			t.Errorf("call %s to a living server: %v", c.id, err)
+		}
 		return facts{}, false
 	}
 	limit := patience
@@ -185,12 +194,8 @@ func (h *chaosHost) make(t *testing.T, c chaotic) (facts, bool) {
 	}
 	a, err := s.tryAnswer(c.id, limit)
 	if err != nil {
-		select {
-		case <-s.ended:
-		default:
-			if !c.cancelled {
-				t.Errorf("call %s of a living server: %v", c.id, err)
-			}
+		if !c.cancelled && !h.wasKilled(s) {
+			t.Errorf("call %s of a living server: %v", c.id, err)
 		}
 		return facts{}, false
 	}
@@ -204,15 +209,19 @@ func (h *chaosHost) make(t *testing.T, c chaotic) (facts, bool) {
 	return f, err == nil
 }
 
-// cgroupsOf are the control groups that still bear the name of one of these processes.
-func cgroupsOf(servers []*server) (left []string) {
-	for _, pattern := range []string{"/sys/fs/cgroup/*", "/sys/fs/cgroup/*/*", "/sys/fs/cgroup/*/*/*", "/sys/fs/cgroup/*/*/*/*"} {
-		dirs, _ := filepath.Glob(pattern)
+// deadGroups are the control groups of servers that are gone: a living one holds a lock on its own.
+func deadGroups() (left []string) {
+	for _, below := range []string{"*", "*/*", "*/*/*", "*/*/*/*"} {
+		dirs, _ := filepath.Glob("/sys/fs/cgroup/" + below + "/toolrun-*")
 		for _, dir := range dirs {
-			name := filepath.Base(dir)
-			if strings.HasPrefix(name, "toolrun") && slices.ContainsFunc(servers, func(s *server) bool { return strings.Contains(name, fmt.Sprint(s.cmd.Process.Pid)) }) {
+			f, err := os.Open(dir)
+			if err != nil {
+				continue // gone meanwhile
+			}
+			if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 				left = append(left, dir)
 			}
+			f.Close()
 		}
 	}
 	return left

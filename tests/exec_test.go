@@ -24,6 +24,7 @@ func sh(script string) object { return object{"script": script} }
 
 // fixed declares a tool that always runs the same script, with further keys of the tool.
 func fixed(name, script string, more ...string) string {
+	script = strings.ReplaceAll(script, "{", "{{") // a brace of the script, not a parameter
 	return fmt.Sprintf("[tools.%s]\ndescription = \"A test.\"\ncommand = [\"sh\", \"-c\", '''%s''']\nrisk = \"READ\"\n%s\n", name, script, strings.Join(more, "\n"))
 }
 
@@ -42,12 +43,16 @@ func expect(t *testing.T, f facts, end any) {
 	}
 }
 
-// together makes n calls, at most eight at a time.
-func together(n int, call func(i int)) {
+// together makes n calls, at most eight at a time, and stops early where the test has failed.
+func together(t *testing.T, n int, call func(i int)) {
+	t.Helper()
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, 8)
 	for i := range n {
 		slots <- struct{}{}
+		if t.Failed() {
+			break
+		}
 		wg.Go(func() { defer func() { <-slots }(); call(i) })
 	}
 	wg.Wait()
@@ -114,7 +119,7 @@ command = ["bash", "-c", "exec > >(cat) 2>&1; echo hi"]
 risk = "READ"
 `)
 	s := p.serve()
-	together(50, func(int) {
+	together(t, 50, func(int) {
 		f := s.call("tee", nil)
 		if f.Stdout != "hi\n" || show(f.ExitCode) != "0" {
 			t.Errorf("stdout %q, exit_code %s", f.Stdout, show(f.ExitCode))
@@ -142,7 +147,7 @@ func TestOutputIsComplete(t *testing.T) {
 	p := newPlace(t, "[tools.seq]\ndescription = \"A test.\"\ncommand = [\"seq\", \"1\", \"100000\"]\nrisk = \"READ\"\n")
 	s := p.serve()
 	const want = "b2bc7d3f8b652d2ec96865b68ad8f80e22cca174abe1aed7889e242a747d590f"
-	together(50, func(int) {
+	together(t, 50, func(int) {
 		f := s.call("seq", nil)
 		if f.StdoutBytes != 588895 || show(f.OutputHash) != want {
 			t.Errorf("%d bytes, hash %s", f.StdoutBytes, show(f.OutputHash))

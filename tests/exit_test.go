@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -78,17 +79,31 @@ func TestProgramThatCannotStartIsSpawnFailed(t *testing.T) {
 
 func TestFreshlyWrittenExecutableRuns(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, shTool+"[tools.run]\ndescription = \"A test.\"\ncommand = [\"./{name}\"]\nrisk = \"READ\"\n[tools.run.params.name]\ntype = \"string\"\nrequired = true\n")
+	const programs = 8
+	catalog := shTool
+	for i := range programs {
+		catalog += fmt.Sprintf("[tools.run%d]\ndescription = \"A test.\"\ncommand = [\"./x%d\"]\nrisk = \"READ\"\n", i, i)
+	}
+	p := newPlace(t, catalog)
 	s := p.serve()
-	together(100, func(i int) {
-		name := fmt.Sprintf("x%d", i)
-		if f := s.call("sh", sh("cat /bin/true > "+name+"; chmod 755 "+name)); f.Status != "success" {
-			t.Errorf("write: %s", f.Text)
-		}
-		if f := s.call("run", object{"name": name}); f.Status != "success" {
-			t.Errorf("run: %s", f.Text)
-		}
-	})
+	var wg sync.WaitGroup
+	for i := range programs {
+		wg.Go(func() {
+			for round := range 12 {
+				write := fmt.Sprintf("rm -f x%d; printf '#!/bin/sh\\necho %d' > x%d; chmod 755 x%d", i, round, i, i)
+				if round%2 == 0 {
+					write = fmt.Sprintf("rm -f x%d; cat /bin/true > x%d; chmod 755 x%d", i, i, i)
+				}
+				if f := s.call("sh", sh(write)); f.Status != "success" {
+					t.Errorf("write: %s", f.Text)
+				}
+				if f := s.call(fmt.Sprintf("run%d", i), nil); f.Status != "success" {
+					t.Errorf("run: %s", f.Text)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func TestProgramIsLookedUpInTheToolsPath(t *testing.T) {

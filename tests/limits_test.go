@@ -16,7 +16,7 @@ func eat(mib int) string {
 func TestOutOfMemoryIsToldFromOtherDeaths(t *testing.T) {
 	t.Parallel()
 	const small = `limits = { memory = "64MiB" }`
-	p := newPlace(t, fixed("oom", "exec tail -c 256M /dev/zero", small)+fixed("killed", "kill -9 $$", small)+
+	p := newPlace(t, fixed("oom", "exec tail /dev/zero", small)+fixed("killed", "kill -9 $$", small)+
 		fixed("code", "exit 137", small)+fixed("slow", "sleep 62.3", small, `timeout = "1s"`)+fixed("child", eat(256)+"; echo rc=$?; exit 0", small))
 	s := p.serve()
 	for _, want := range []struct {

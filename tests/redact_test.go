@@ -36,7 +36,7 @@ func TestSecretCutAnywhereIsMasked(t *testing.T) {
 	const assemble = "t=gh; t=${t}p_$(printf %036d 0 | tr 0 A); printf 'before '; "
 	p := newPlace(t, shTool)
 	s := p.serve()
-	together(len(token)-1, func(i int) {
+	together(t, len(token)-1, func(i int) {
 		script := fmt.Sprintf("printf %%s $t | head -c %d; sleep 0.05; printf %%s $t | tail -c +%d; echo ' after'", i+1, i+2)
 		if f := s.call("sh", sh(assemble+script)); f.Stdout != "before [REDACTED] after\n" {
 			t.Errorf("cut after %d bytes: %q", i+1, f.Stdout)

@@ -333,7 +333,7 @@ func TestFullStderrBlocksNobody(t *testing.T) {
 	if f.Stdout != "ok\n" || f.StderrBytes != 1<<20 {
 		t.Errorf("stdout %q, %d bytes of stderr", f.Stdout, f.StderrBytes)
 	}
-	together(500, func(i int) {
+	together(t, 500, func(i int) {
 		id := fmt.Sprintf("s%d", i)
 		s.send(request(id, "ping", nil), callLine("u"+id, "no_such_tool", nil))
 		s.answer(fmt.Sprintf("%q", id), patience)

@@ -12,7 +12,7 @@ import (
 func fifty(t *testing.T, p *place) []row {
 	t.Helper()
 	s := p.serve()
-	together(50, func(i int) { expectStatus(t, s.call("sh", sh(fmt.Sprintf("echo output %d", i))), "success") })
+	together(t, 50, func(i int) { expectStatus(t, s.call("sh", sh(fmt.Sprintf("echo output %d", i))), "success") })
 	s.stdin.Close()
 	s.wait(patience)
 	rows := p.rows()
@@ -99,7 +99,7 @@ func TestSameContentIsStoredOnceAndForGood(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, shTool)
 	s := p.serve()
-	together(100, func(int) { expectStatus(t, s.call("sh", sh("echo same")), "success") })
+	together(t, 100, func(int) { expectStatus(t, s.call("sh", sh("echo same")), "success") })
 	s.stdin.Close()
 	s.wait(patience)
 	objects, _ := filepath.Glob(filepath.Join(p.data, "store", "*", "*.txt"))
