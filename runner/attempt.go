@@ -21,13 +21,10 @@ func (c *call) attempt(ctx context.Context) Reply {
 		return c.builtin(ctx)
 	}
 	plan := c.r.plans[c.tool.Name]
-	out := c.capture()
-	streams := []*capture{out}
-	cmd, err := plan.command(c.tool, c.args, out, nil)
+	cmd, err := plan.command(c.tool, c.args)
+	cmd.Stdout = c.capture()
 	if !c.tool.StderrMerge {
-		errs := c.capture()
-		cmd.Stderr = errs
-		streams = append(streams, errs)
+		cmd.Stderr = c.capture()
 	}
 	c.describe(plan, cmd)
 
@@ -36,7 +33,7 @@ func (c *call) attempt(ctx context.Context) Reply {
 	var exeHash <-chan string
 	if err == nil {
 		exeHash = c.r.exes.start(cmd.Exe)
-		stop := c.progress(streams)
+		stop := c.progress()
 		res = runBox(ctx, plan.box, cmd)
 		stop()
 	}
@@ -46,12 +43,14 @@ func (c *call) attempt(ctx context.Context) Reply {
 	c.span(started, took)
 	c.measure(res, end)
 	c.exeHash(exeHash, end)
-	return c.finish(end, res.Err, streams)
+	return c.finish(end, res.Err)
 }
 
-// capture makes the capture of one stream.
+// capture makes the capture of the next stream: stdout, then stderr.
 func (c *call) capture() *capture {
-	return newCapture(c.rules, c.r.newObject(), c.tool.Limits.OutputBytes, max(int(c.tool.PreviewBytes), minExcerptBytes))
+	s := newCapture(c.rules, c.r.newObject(), c.tool.Limits.OutputBytes, max(int(c.tool.PreviewBytes), minExcerptBytes))
+	c.streams = append(c.streams, s)
+	return s
 }
 
 // runBox runs the command and waits for its end; when toolrun itself must stop, only for interruptGrace. A panic in the
@@ -151,15 +150,13 @@ func (c *call) exeHash(hash <-chan string, end ending) {
 }
 
 // finish ends the captures, writes the row and makes the reply.
-func (c *call) finish(end ending, cause error, streams []*capture) Reply {
-	if !end.Started {
-		for _, s := range streams {
-			s.abort()
-		}
-		streams = nil
-	}
+func (c *call) finish(end ending, cause error) Reply {
 	var ended [2]captured
-	for i, s := range streams {
+	for i, s := range c.streams {
+		if !end.Started {
+			s.abort()
+			continue
+		}
 		ended[i] = s.finish()
 		if ended[i].Err != nil {
 			end.Outcome, cause = OutcomeCaptureFailed, ended[i].Err

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -24,6 +25,7 @@ type call struct {
 	input   redact.JSON   // canonical
 	session *session
 	id      identity
+	streams []*capture // stdout, then stderr unless it is merged
 
 	announced bool // the tool_call line is written; the row is when it has its seq
 }
@@ -37,6 +39,7 @@ func (r *Runner) Call(ctx context.Context, req Request) (reply Reply) {
 		return Reply{Err: unavailable(ErrInterrupted)}
 	}
 	c := &call{r: r, req: req}
+	c.begin()
 	defer c.survive(&reply)
 
 	if err := r.settle(); err != nil {
@@ -138,35 +141,49 @@ func (c *call) survive(reply *Reply) {
 	if v == nil {
 		return
 	}
-	what := c.r.cfg.Rules.Text(fmt.Sprint(v))
-	c.r.log.Error("the runner failed in a call", "panic", what.String(), "stack", string(debug.Stack()))
+	c.rules = c.r.cfg.Rules
+	what := "the runner failed in this call: " + c.rules.Text(fmt.Sprint(v)).String()
+	c.r.log.Error(what, "stack", string(debug.Stack()))
 	defer func() {
 		if again := recover(); again != nil {
-			*reply = Reply{Err: unavailable(fmt.Errorf("the runner failed in this call: %s", what))}
+			*reply = Reply{Err: unavailable(errors.New(what))}
 		}
 	}()
-	switch {
-	case c.row != nil && c.row.Seq != noSeq:
+	for _, s := range c.streams {
+		s.abort()
+	}
+	if c.row.Seq != noSeq { // the row is written: the call has happened
 		*reply = Reply{Row: c.row}
 		return
-	case !c.announced:
-		// Nothing of the call is on the record and nothing ran; as much as is known of it is put there now.
-		if c.session == nil {
-			c.read()
-			if err := c.identify(); err != nil {
-				*reply = Reply{Err: unavailable(err)}
-				return
-			}
-		}
-		if err := c.announce(decision{}); err != nil {
-			*reply = Reply{Err: unavailable(err)}
-			return
-		}
+	}
+	if err := c.announceLate(); err != nil {
+		*reply = Reply{Err: unavailable(err)}
+		return
 	}
 	c.row.Flags = append(c.row.Flags, FlagPanic)
 	var d decision
-	d.refuse(OutcomeInterrupted, "", "toolrun itself failed in this call: "+what.String(), "call again, or report it")
+	d.refuse(OutcomeInterrupted, "", what, "call again, or report it")
 	*reply = c.refuse(d)
+}
+
+// announceLate puts a call on the record that a panic ended before its tool_call line: nothing of it ran.
+func (c *call) announceLate() error {
+	if c.announced {
+		return nil
+	}
+	if c.input.IsNull() {
+		input, err := c.rules.JSON([]byte(`"these arguments could not be read"`))
+		if err != nil {
+			return err
+		}
+		c.take(input)
+	}
+	if c.session == nil {
+		if err := c.identify(); err != nil {
+			return err
+		}
+	}
+	return c.announce(decision{})
 }
 
 // flagRedacted flags a call of which something was masked.

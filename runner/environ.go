@@ -42,17 +42,18 @@ var cacheVariables = map[string]string{
 	"yarn":          "YARN_CACHE_FOLDER",
 }
 
-// environment makes the whole environment of a tool: nothing of toolrun's own comes in but what env_pass names. path is
-// its PATH: declared, passed, or toolrun's entries that the box shows, then the system's.
-func environment(cfg *Config, t *catalog.Tool, caches map[string]string, visible func(string) bool) (env []string, path string) {
+// environment makes the whole environment of a tool: nothing of toolrun's own comes in but what env_pass names. found is
+// what its toolchains and caches need, shown the places that its box shows. path is its PATH: declared, passed, or
+// toolrun's entries that the box shows, then the system's.
+func environment(cfg *Config, t *catalog.Tool, found map[string]string, shown []string) (env []string, path string) {
 	vars := map[string]string{
-		"PATH":           boxPath(cfg.Path, visible),
+		"PATH":           boxPath(cfg.Path, shown),
 		"HOME":           sandbox.HomeDir,
 		"LANG":           "C.UTF-8",
 		"TMPDIR":         sandbox.TempDir,
 		"XDG_CACHE_HOME": sandbox.HomeDir + "/.cache",
 	}
-	maps.Copy(vars, caches)
+	maps.Copy(vars, found)
 	for _, name := range t.EnvPass {
 		if value, ok := cfg.LookupEnv(name); ok {
 			vars[name] = value
@@ -70,7 +71,8 @@ func environment(cfg *Config, t *catalog.Tool, caches map[string]string, visible
 	return env, vars["PATH"]
 }
 
-func boxPath(own string, visible func(string) bool) string {
+// boxPath keeps the entries of toolrun's own PATH that the box shows, wholly or in part, before those of the system.
+func boxPath(own string, shown []string) string {
 	var entries []string
 	add := func(entry string) {
 		if !slices.Contains(entries, entry) {
@@ -78,8 +80,9 @@ func boxPath(own string, visible func(string) bool) string {
 		}
 	}
 	for _, entry := range filepath.SplitList(own) {
-		if filepath.IsAbs(entry) && visible(filepath.Clean(entry)) {
-			add(filepath.Clean(entry))
+		entry = filepath.Clean(entry)
+		if filepath.IsAbs(entry) && slices.ContainsFunc(shown, func(place string) bool { return within(place, entry) || within(entry, place) }) {
+			add(entry)
 		}
 	}
 	for _, entry := range systemPath {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -32,8 +32,8 @@ type plan struct {
 	shown []string // places of the host that the box shows under their own names, as written and resolved
 }
 
-// command makes the box's command of checked arguments.
-func (p *plan) command(t *catalog.Tool, args *catalog.Args, stdout, stderr io.Writer) (sandbox.Command, error) {
+// command makes the box's command of checked arguments, without its writers. The error is a *spawnError.
+func (p *plan) command(t *catalog.Tool, args *catalog.Args) (sandbox.Command, error) {
 	argv := args.Argv()
 	exe, err := findProgram(argv[0], p.path, p.dir, p.visible)
 	return sandbox.Command{
@@ -42,8 +42,6 @@ func (p *plan) command(t *catalog.Tool, args *catalog.Args, stdout, stderr io.Wr
 		Env:     p.env,
 		Dir:     p.dir,
 		Stdin:   args.Stdin(),
-		Stdout:  stdout,
-		Stderr:  stderr,
 		Timeout: t.Timeout,
 	}, err
 }
@@ -71,7 +69,8 @@ func newPlan(cfg *Config, t *catalog.Tool, warn func(string)) (*plan, sandbox.Pr
 		v.add(v.absolute(place), true)
 	}
 	declared := v.resolved()
-	for _, root := range toolchainRoots(cfg, t) {
+	roots, env := toolchains(cfg, t)
+	for _, root := range roots {
 		v.add(root, false)
 	}
 	caches, cacheEnv, err := cachesOf(cfg, t, uid, gid)
@@ -96,7 +95,8 @@ func newPlan(cfg *Config, t *catalog.Tool, warn func(string)) (*plan, sandbox.Pr
 		return nil, sandbox.Profile{}, fmt.Errorf("cwd %q %w", t.Cwd, err)
 	}
 	p.shown = append(v.targets(), boxSystemDirs...)
-	p.env, p.path = environment(cfg, t, cacheEnv, p.visible)
+	maps.Copy(env, cacheEnv)
+	p.env, p.path = environment(cfg, t, env, p.shown)
 	return p, sandbox.Profile{
 		Name:        t.Name,
 		Mounts:      append(v.mounts(), caches...),
@@ -213,23 +213,37 @@ func (v *viewMaker) protect(write []string) (list []string) {
 	return list
 }
 
-// toolchainRoots finds the installation roots that a tool's programs need.
-func toolchainRoots(cfg *Config, t *catalog.Tool) (roots []string) {
-	if cfg.Toolchain == nil {
-		return nil
-	}
+// toolchains finds the installations that a tool's programs need: the places to show, and variables that they need where
+// HOME is another one. A program that is not found has none; a call of the tool will say so.
+func toolchains(cfg *Config, t *catalog.Tool) (roots []string, env map[string]string) {
 	programs := t.Toolchains.Programs
 	if t.Toolchains.Auto {
 		programs = append([]string{t.Program()}, programs...)
 	}
+	path, home := cfg.Path, ""
+	if declared, ok := t.Env["PATH"]; ok {
+		path = declared.Value
+	}
+	if h, ok := cfg.LookupEnv("HOME"); ok {
+		home = h
+	}
+	env = make(map[string]string)
 	for _, program := range programs {
-		for _, root := range cfg.Toolchain(program, cfg.Path) {
+		found, err := sandbox.FindToolchain(program, filepath.SplitList(path), home)
+		if err != nil {
+			continue
+		}
+		for _, root := range found.Roots {
 			if !slices.Contains(roots, root) {
 				roots = append(roots, root)
 			}
 		}
+		for _, variable := range found.Env {
+			name, value, _ := strings.Cut(variable, "=")
+			env[name] = value
+		}
 	}
-	return roots
+	return roots, env
 }
 
 // userOf gives the ids of a declared user: a name, "uid" or "uid:gid"; empty is toolrun's own.

@@ -12,7 +12,7 @@ const (
 )
 
 // progress tells the caller the latest line of either stream until the returned function is called.
-func (c *call) progress(streams []*capture) (stop func()) {
+func (c *call) progress() (stop func()) {
 	if c.req.Progress == nil {
 		return func() {}
 	}
@@ -31,7 +31,7 @@ func (c *call) progress(streams []*capture) (stop func()) {
 			case <-ticker.C:
 			}
 			quiet++
-			for i, s := range streams {
+			for i, s := range c.streams {
 				if line := s.lastLine(); line != seen[i] {
 					seen[i], latest, quiet = line, line, 0
 				}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"toolrun/archive/ledger"
 	"toolrun/archive/redact"
@@ -14,9 +15,8 @@ import (
 // summaryChars bounds summaries and messages of a row.
 const summaryChars = 300
 
-// read turns the message into a row's first half: the frozen tool, the arguments checked, everything redacted. What it
-// finds wrong is policy's to judge.
-func (c *call) read() {
+// begin makes the row of a call: what is true of it whatever comes.
+func (c *call) begin() {
 	r := c.r
 	name, masked := bounded(r.cfg.Rules, c.req.Name, maxIDBytes)
 	c.rules = r.cfg.Rules
@@ -30,10 +30,7 @@ func (c *call) read() {
 		Role:          boundedOrNil(r.cfg.Rules, r.cfg.Role),
 		Flags:         []string{},
 		Enforced:      []string{},
-	}
-	arguments := c.req.Arguments
-	if v := bytes.TrimSpace(arguments); len(v) == 0 || string(v) == "null" {
-		arguments = json.RawMessage("{}")
+		Redactions:    masked,
 	}
 	if t, known := r.cfg.Catalog.Lookup(c.req.Name); known {
 		c.tool = t
@@ -41,16 +38,31 @@ func (c *call) read() {
 		c.row.RiskClass = ledger.OrNull(t.Risk)
 		c.row.SchemaSHA256 = ledger.OrNull(t.SchemaSHA256)
 		c.row.DefinitionSHA256 = ledger.OrNull(t.DefinitionSHA256)
-		if !t.Redact {
-			c.rules = r.onlyDeclared
+	}
+}
+
+// read checks the arguments and redacts them. What it finds wrong is policy's to judge.
+func (c *call) read() {
+	arguments := c.req.Arguments
+	if v := bytes.TrimSpace(arguments); len(v) == 0 || string(v) == "null" {
+		arguments = json.RawMessage("{}")
+	}
+	if c.tool != nil {
+		if !c.tool.Redact {
+			c.rules = c.r.onlyDeclared
 		}
 		c.check(arguments)
 	}
-	c.input = c.redactInput(arguments, len(name.String()) < len(c.req.Name) && masked == 0)
-	c.row.Redactions = masked + c.input.Redactions()
+	c.take(c.redactInput(arguments))
+}
+
+// take makes input the call's.
+func (c *call) take(input redact.JSON) {
+	c.input = input
+	c.row.Redactions += input.Redactions()
 	c.flagRedacted()
-	if r.cfg.Payloads != PayloadsHash {
-		c.row.InputSummary = redact.Summary(c.input.Text(), summaryChars)
+	if c.r.cfg.Payloads != PayloadsHash {
+		c.row.InputSummary = redact.Summary(input.Text(), summaryChars)
 	}
 }
 
@@ -74,8 +86,8 @@ func (c *call) check(arguments json.RawMessage) {
 
 // redactInput makes the input object: the canonical JSON of the redacted arguments. Where the name had to be cut it holds
 // the whole name beside them; arguments that are no JSON at all stand in it as a string.
-func (c *call) redactInput(arguments json.RawMessage, cut bool) redact.JSON {
-	if cut {
+func (c *call) redactInput(arguments json.RawMessage) redact.JSON {
+	if len(c.req.Name) > maxIDBytes && strings.HasSuffix(c.row.ToolName.String(), "...") {
 		whole, err := json.Marshal(map[string]any{"name": c.req.Name, "arguments": arguments})
 		if err == nil {
 			arguments = whole

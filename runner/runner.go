@@ -41,9 +41,7 @@ type Config struct {
 	Secrets map[string]string // their values, for the tools' env
 
 	// MakeBox makes the box of one tool; its error says what the host cannot enforce.
-	MakeBox func(sandbox.Profile) (Box, error)
-	// Toolchain finds the installation roots of a program on a PATH; nil finds none.
-	Toolchain func(program, path string) []string
+	MakeBox   func(sandbox.Profile) (Box, error)
 	Workspace string // absolute
 	DataDir   string // absolute; no path in arguments may lead into it
 	CacheDir  string // absolute: where the tools' caches of this project are kept
