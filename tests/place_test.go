@@ -146,18 +146,26 @@ func (p *place) object(hash string) string {
 	return string(content)
 }
 
-// eventually waits for what has no event to wait for.
-func eventually(t testing.TB, limit time.Duration, what string, ok func() bool) {
-	t.Helper()
+// within waits until something is so that has no event to wait for, and tells whether it came in time.
+func within(limit time.Duration, ok func() bool) bool {
 	deadline := time.After(limit)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {
 		select {
 		case <-deadline:
-			t.Fatalf("not within %v: %s", limit, what)
+			return false
 		case <-tick.C:
 		}
+	}
+	return true
+}
+
+// eventually is within for tests that cannot go on without.
+func eventually(t testing.TB, limit time.Duration, what string, ok func() bool) {
+	t.Helper()
+	if !within(limit, ok) {
+		t.Fatalf("not within %v: %s", limit, what)
 	}
 }
 
@@ -178,5 +186,8 @@ func processes(marker string) []string {
 // noProcess fails where a process with this marker lives a second from now.
 func noProcess(t testing.TB, marker string) {
 	t.Helper()
-	eventually(t, time.Second, "no process with "+marker, func() bool { return len(processes(marker)) == 0 })
+	var left []string
+	if !within(time.Second, func() bool { left = processes(marker); return len(left) == 0 }) {
+		t.Errorf("processes of a call are left: %v", left)
+	}
 }
