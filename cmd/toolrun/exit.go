@@ -94,13 +94,14 @@ func (e *hostError) Error() string        { return e.why.Error() }
 func (e *hostError) Unwrap() error        { return e.why }
 func (e *hostError) Is(target error) bool { return target == errHost }
 
-// toldError is an error whose text is already on stderr (or on stdout as a table): only the status is left to give.
+// toldError is an error whose text is already on stderr (or on stdout as a table): only the status is left to give, and
+// joined with others it adds no line to theirs.
 type toldError struct{ why error }
 
 // told makes err a status only.
 func told(err error) error { return &toldError{err} }
 
-func (e *toldError) Error() string { return e.why.Error() }
+func (e *toldError) Error() string { return "" }
 func (e *toldError) Unwrap() error { return e.why }
 
 // errorLines are the lines of an error's text; joined errors give one line each.

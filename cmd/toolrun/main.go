@@ -65,10 +65,6 @@ func (a *app) getenv(key string) string {
 // report says on stderr what went wrong, and where it was a matter of usage, where help is. It gives up after a while on
 // a stderr that nobody reads.
 func (a *app) report(err error) {
-	var told *toldError
-	if errors.As(err, &told) {
-		return
-	}
 	var b strings.Builder
 	for i, line := range errorLines(err) {
 		if i == 0 && !isCatalogError(err) { // those begin with file:line:, as editors want it

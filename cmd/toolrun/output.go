@@ -27,6 +27,9 @@ func (a *app) outputCmd() *cobra.Command {
 		Args:        cobra.ExactArgs(1),
 		Annotations: exitsAlso(statusFound, statusUnverified, statusData),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if stderr && input {
+				return usagef(cmd, "--stderr and --input: choose one")
+			}
 			d, err := a.openForReading()
 			if err != nil {
 				return err
@@ -39,7 +42,7 @@ func (a *app) outputCmd() *cobra.Command {
 					return err
 				}
 				if hash, err = hashOf(rows[len(rows)-1], stderr, input); err != nil {
-					return err
+					return errors.Join(err, damage)
 				}
 			}
 			return errors.Join(a.writeObject(d, hash, raw), damage)
@@ -49,7 +52,6 @@ func (a *app) outputCmd() *cobra.Command {
 	f.BoolVar(&stderr, "stderr", false, "what the call wrote to stderr")
 	f.BoolVar(&input, "input", false, "the arguments of the call")
 	f.BoolVar(&raw, "raw", false, "raw bytes to a terminal too")
-	cmd.MarkFlagsMutuallyExclusive("stderr", "input")
 	return cmd
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -38,7 +39,7 @@ func (a *app) sessionCmd() *cobra.Command {
 			}
 			if len(rows) == 0 {
 				if filter.Session != "" {
-					return fmt.Errorf("no calls of session %q in %s", filter.Session, d.Path())
+					return errors.Join(fmt.Errorf("no calls of session %q in %s", filter.Session, d.Path()), seen.result())
 				}
 				if !a.flags.json {
 					a.say("No calls.")

@@ -65,7 +65,10 @@ func storyOf(row *ledger.Row, d *archive.Dir) *table {
 	if exit := exitText(row); exit != "-" {
 		how += ", " + map[bool]string{true: "exit code ", false: "signal "}[row.ExitCode != nil] + exit
 	}
-	t.add(cell{text: "ended"}, cell{m.text + " " + row.Status + ": " + how, m.colour})
+	if row.Status != row.Outcome {
+		how += " (" + row.Status + ")"
+	}
+	t.add(cell{text: "ended"}, cell{m.text + " " + how, m.colour})
 	put("error", strings.TrimSpace(string(row.ErrorType)+" "+text(row.ErrorMessage)))
 	put("approval", string(row.ApprovalStatus))
 	put("started", row.StartedAt)
