@@ -42,5 +42,5 @@ func (l *loader) readBuiltin(tool *Tool, t *table) {
 		},
 		"required":             []string{OutputHash},
 		"additionalProperties": false,
-	})
+	}, false)
 }

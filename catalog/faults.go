@@ -96,6 +96,8 @@ func sentence(k jsonschema.ErrorKind) string {
 		return "must not hold an item twice"
 	case *kind.FalseSchema:
 		return "must not be given here"
+	case *kind.Format:
+		return "is not a valid " + k.Want
 	case *kind.AnyOf:
 		return "fits none of the forms that the schema allows"
 	case *kind.OneOf:
@@ -154,6 +156,3 @@ func fieldOf(location []string, value any) string {
 	}
 	return field
 }
-
-// oneLine folds the white space of a message.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

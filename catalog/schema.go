@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,8 +12,6 @@ import (
 
 	"toolrun/catalog/canon"
 )
-
-const draft2020 = "https://json-schema.org/draft/2020-12/schema"
 
 // readSchema reads the schema of the arguments from the one of params, schema and schema_file that is there.
 func (l *loader) readSchema(tool *Tool, t *table) {
@@ -28,7 +27,7 @@ func (l *loader) readSchema(tool *Tool, t *table) {
 	if params := t.child("params"); params != nil {
 		before := len(l.errs)
 		if schema := readParams(tool, params); len(l.errs) == before {
-			l.setSchema(tool, params.here(), schema)
+			l.setSchema(tool, params.here(), schema, false)
 		}
 		return
 	}
@@ -37,14 +36,14 @@ func (l *loader) readSchema(tool *Tool, t *table) {
 		return
 	}
 	if schema == nil {
-		l.setSchema(tool, at, map[string]any{"type": "object", "properties": map[string]any{}, "additionalProperties": false})
+		l.setSchema(tool, at, map[string]any{"type": "object", "properties": map[string]any{}, "additionalProperties": false}, false)
 		return
 	}
 	if !closeSchema(at, schema) {
 		return
 	}
 	readProperties(tool, schema)
-	l.setSchema(tool, at, schema)
+	l.setSchema(tool, at, schema, true)
 }
 
 // writtenSchema returns the document of schema or schema_file, nil where there is neither; it is false after a fault.
@@ -80,7 +79,7 @@ func (l *loader) writtenSchema(t *table) (map[string]any, place, bool) {
 	if problem == "" {
 		var err error
 		if doc, err = decodeObject([]byte(text)); err != nil {
-			problem = err.Error()
+			problem = strings.TrimPrefix(err.Error(), "arguments: ")
 		}
 	}
 	if problem != "" {
@@ -88,76 +87,6 @@ func (l *loader) writtenSchema(t *table) (map[string]any, place, bool) {
 		return nil, place{}, false
 	}
 	return doc, at, true
-}
-
-// closeSchema holds a written schema to what toolrun promises of every tool: it describes an object, needs nothing from
-// elsewhere, and takes no argument that it does not name.
-func closeSchema(at place, schema map[string]any) bool {
-	problem := ""
-	switch {
-	case schema["type"] != "object":
-		problem = `the schema must have type = "object" at its top, since arguments are an object`
-	case schema["additionalProperties"] != nil && schema["additionalProperties"] != false:
-		problem = "additionalProperties must be false at the top: extra arguments are refused"
-	case schema["unevaluatedProperties"] != nil && schema["unevaluatedProperties"] != false:
-		problem = "unevaluatedProperties must be false at the top: extra arguments are refused"
-	default:
-		problem = foreign(schema, "")
-	}
-	if problem != "" {
-		at.fail(problem)
-		return false
-	}
-	if schema["additionalProperties"] == nil && schema["unevaluatedProperties"] == nil {
-		schema["additionalProperties"] = false
-	}
-	return true
-}
-
-// Keywords of JSON Schema 2020-12 that hold schemas: one, an array of them, or an object of them.
-var (
-	schemaIn = []string{"additionalProperties", "unevaluatedProperties", "items", "unevaluatedItems", "contains", "propertyNames",
-		"not", "if", "then", "else", "contentSchema"}
-	schemasIn     = []string{"allOf", "anyOf", "oneOf", "prefixItems"}
-	namedSchemaIn = []string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
-)
-
-// foreign finds the first thing in a schema that would take it out of this file or out of JSON Schema 2020-12.
-func foreign(v any, pointer string) string {
-	s, ok := v.(map[string]any)
-	if !ok {
-		return ""
-	}
-	for _, key := range []string{"$ref", "$dynamicRef"} {
-		if ref, ok := s[key].(string); ok && !strings.HasPrefix(ref, "#") {
-			return fmt.Sprintf("%s at %s/%s leads out of the schema; only references that begin with # are followed", quote(ref), pointer, key)
-		}
-	}
-	if dialect, ok := s["$schema"].(string); ok && strings.TrimSuffix(dialect, "#") != draft2020 {
-		return fmt.Sprintf("the schema is written for %s; toolrun reads %s", quote(dialect), draft2020)
-	}
-	for _, key := range schemaIn {
-		if problem := foreign(s[key], pointer+"/"+key); problem != "" {
-			return problem
-		}
-	}
-	for _, key := range schemasIn {
-		array, _ := s[key].([]any)
-		for i, one := range array {
-			if problem := foreign(one, fmt.Sprintf("%s/%s/%d", pointer, key, i)); problem != "" {
-				return problem
-			}
-		}
-	}
-	for _, key := range namedSchemaIn {
-		object, _ := s[key].(map[string]any)
-		for _, name := range slices.Sorted(maps.Keys(object)) {
-			if problem := foreign(object[name], pointer+"/"+key+"/"+name); problem != "" {
-				return problem
-			}
-		}
-	}
-	return ""
 }
 
 // readProperties fills tool.params from the properties of a written schema.
@@ -185,15 +114,15 @@ func readProperties(tool *Tool, schema map[string]any) {
 }
 
 // setSchema freezes the schema, compiles it and checks its defaults and enumerations against itself.
-func (l *loader) setSchema(tool *Tool, at place, schema map[string]any) {
+func (l *loader) setSchema(tool *Tool, at place, schema map[string]any, written bool) {
 	tool.Schema = canonical(schema)
 	doc, err := decodeObject(tool.Schema)
 	if err != nil {
 		at.fail(err.Error())
 		return
 	}
-	if tool.compiled, err = compile(doc); err != nil {
-		at.fail("is not a JSON Schema: " + oneLine(err.Error()))
+	if tool.compiled, err = l.compile(doc, written); err != nil {
+		at.fail("is not a JSON Schema: " + schemaProblem(err, doc))
 		return
 	}
 	properties, _ := doc["properties"].(map[string]any)
@@ -206,22 +135,21 @@ func (l *loader) setSchema(tool *Tool, at place, schema map[string]any) {
 		if def, ok := property["default"]; ok {
 			tool.params[name].def = def
 			if faults := faultsOf(check.Validate(def), def); len(faults) > 0 {
-				under(at, tool, name, "default").fail("does not fit its own parameter: it " + faults[0].Problem)
+				under(at, name, "default").fail(fmt.Sprintf("the default of %s does not fit its own parameter: it %s", name, faults[0].Problem))
 			}
 		}
 		values, _ := property["enum"].([]any)
 		for i, value := range values {
 			if faults := faultsOf(check.Validate(value), value); len(faults) > 0 {
-				enum := under(at, tool, name, "enum")
-				place{enum.src, enum.at.index(i)}.fail("does not fit its own parameter: it " + faults[0].Problem)
+				under(at, name, "enum").fail(fmt.Sprintf("value %d of the enum of %s does not fit its own parameter: it %s", i+1, name, faults[0].Problem))
 			}
 		}
 	}
 	tool.names = slices.Sorted(maps.Keys(tool.params))
 }
 
-// under is the place of a key of a parameter, for params and schema alike.
-func under(at place, tool *Tool, name, key string) place {
+// under is the place of a key of a parameter; of one in a schema file it is the key that names the file.
+func under(at place, name, key string) place {
 	switch at.at[len(at.at)-1] {
 	case "params":
 		return place{at.src, at.at.key(name, key)}
@@ -231,16 +159,35 @@ func under(at place, tool *Tool, name, key string) place {
 	return at
 }
 
-// compile prepares a schema for validation. Nothing is ever loaded from elsewhere.
-func compile(doc map[string]any) (*jsonschema.Schema, error) {
-	const url = "urn:toolrun:schema"
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.UseLoader(noLoader{})
+// compile prepares a schema for validation. Nothing is ever loaded from elsewhere. The schemas that toolrun makes share
+// a compiler, so that the metaschema is compiled once; a written one, which may bring a $id, has its own.
+func (l *loader) compile(doc map[string]any, written bool) (*jsonschema.Schema, error) {
+	c := l.compiler
+	if c == nil || written {
+		c = jsonschema.NewCompiler()
+		c.DefaultDraft(jsonschema.Draft2020)
+		c.UseLoader(noLoader{})
+	}
+	if !written {
+		l.compiler = c
+	}
+	l.compiled++
+	url := fmt.Sprintf("urn:toolrun:schema:%d", l.compiled)
 	if err := c.AddResource(url, doc); err != nil {
 		return nil, err
 	}
 	return c.Compile(url)
+}
+
+// schemaProblem says what keeps a document from being a schema.
+func schemaProblem(err error, doc map[string]any) string {
+	var invalid *jsonschema.SchemaValidationError
+	if errors.As(err, &invalid) {
+		if faults := faultsOf(invalid.Err, doc); len(faults) > 0 {
+			return strings.TrimSpace(faults[0].Field + " " + faults[0].Problem)
+		}
+	}
+	return oneLine(err.Error())
 }
 
 type noLoader struct{}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // quote writes a value of the catalog into an error: on one line, cut at 80 bytes.
@@ -39,8 +40,10 @@ func kindOf(v any) string {
 		return "a float"
 	case bool:
 		return "a boolean"
-	case []any, []map[string]any:
+	case []any:
 		return "an array"
+	case []map[string]any:
+		return "an array of tables"
 	case map[string]any:
 		return "a table"
 	case time.Time:
@@ -87,4 +90,14 @@ func editDistance(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// oneLine makes one printable line of a message that may quote anything.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '\ufffd'
+	}, strings.Join(strings.Fields(s), " "))
 }
