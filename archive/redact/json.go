@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 
@@ -43,22 +44,24 @@ func (r *Rules) Canonical(value []byte, canon func([]byte) ([]byte, error)) (JSO
 	return again, err
 }
 
-// walker copies valid JSON from token to token.
+// walker goes through valid JSON from token to token and replaces what must not stay.
 type walker struct {
 	rules  *Rules
-	out    []byte
+	in     []byte
+	out    []byte // what in[:done] became
+	done   int
 	marks  int
 	keys   int // redacted keys
 	suffix int // number behind the first redacted key; 0: none
 }
 
 func (w *walker) walk(v []byte) {
-	w.out = make([]byte, 0, len(v))
+	w.in = v
 	for i := 0; i < len(v); {
 		switch c := v[i]; {
 		case c == '"':
 			end := stringEnd(v, i)
-			w.string(v[i:end], isKey(v, end))
+			w.string(i, end)
 			i = end
 		case c == '-' || '0' <= c && c <= '9':
 			end := i + 1
@@ -66,42 +69,40 @@ func (w *walker) walk(v []byte) {
 				end++
 			}
 			if _, n := apply(w.rules.declared, v[i:end]); n > 0 {
-				w.out = append(w.out, `"`+Mark+`"`...)
-				w.marks++
-			} else {
-				w.out = append(w.out, v[i:end]...)
+				w.replace(i, end, Mark, n)
 			}
 			i = end
 		default:
-			w.out = append(w.out, c)
 			i++
 		}
 	}
+	w.out = append(w.out, v[w.done:]...)
 }
 
-// string copies a JSON string.
-func (w *walker) string(quoted []byte, key bool) {
-	content := quoted[1 : len(quoted)-1]
-	for _, c := range content {
-		if c == '\\' {
-			content, _ = jsontext.AppendUnquote(nil, quoted) // valid, so no error
-			break
-		}
+// replace puts the string s in place of in[from:to].
+func (w *walker) replace(from, to int, s string, marks int) {
+	w.out = appendQuote(append(w.out, w.in[w.done:from]...), s)
+	w.done = to
+	w.marks += marks
+}
+
+// string judges the JSON string at in[from:to].
+func (w *walker) string(from, to int) {
+	content := w.in[from+1 : to-1]
+	if bytes.IndexByte(content, '\\') >= 0 {
+		content, _ = jsontext.AppendUnquote(nil, w.in[from:to]) // valid, so no error
 	}
 	redacted, n := apply(w.rules.index(), content)
 	if n == 0 {
-		w.out = append(w.out, quoted...)
 		return
 	}
-	w.marks += n
-	if key {
-		w.keys++
+	if isKey(w.in, to) {
 		if w.suffix > 0 {
-			redacted = append(redacted, '#')
-			redacted = strconv.AppendInt(redacted, int64(w.suffix+w.keys-1), 10)
+			redacted = strconv.AppendInt(append(redacted, '#'), int64(w.suffix+w.keys), 10)
 		}
+		w.keys++
 	}
-	w.out = appendQuote(w.out, string(redacted))
+	w.replace(from, to, string(redacted), n)
 }
 
 // stringEnd returns where the JSON string at v[i:] ends.

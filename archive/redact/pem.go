@@ -1,8 +1,6 @@
 package redact
 
-import (
-	"bytes"
-)
+import "bytes"
 
 // privateKey finds the header of a private key: -----BEGIN … PRIVATE KEY-----, also with BLOCK behind it (PGP) and with
 // four dashes and a space (RFC 4716). The header stays; what follows is judged by pem.
@@ -158,7 +156,7 @@ func (p *pem) piece(b []byte, final bool, mask func(span)) (more bool) {
 		return false
 	case open:
 		return true
-	case len(s) == pemWindow:
+	case len(s) == pemWindow, string(s) == "BEGIN": // the next header, which may share the dashes of the last
 		p.active = false
 		return false
 	case len(bytes.Trim(s, "+")) == 0:

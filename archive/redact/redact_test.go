@@ -187,6 +187,7 @@ func TestShapes(t *testing.T) {
 		// innocent
 		"task-" + a20 + " risk-" + a20:                                                                "task-" + a20 + " risk-" + a20,
 		"sk-learn sk-estimator-doc-link sk-SK sk-" + a20[1:]:                                          "sk-learn sk-estimator-doc-link sk-SK sk-" + a20[1:],
+		"sk-ssh-ed25519-cert-v01@openssh.com sk-ecdsa-sha2-nistp256@openssh.com":                      "sk-ssh-ed25519-cert-v01@openssh.com sk-ecdsa-sha2-nistp256@openssh.com",
 		"sk-learn-contrib-project-documentation":                                                      "sk-learn-contrib-project-documentation",
 		"bearer of bad news, Bearer authentication.":                                                  "bearer of bad news, Bearer authentication.",
 		`WWW-Authenticate: Bearer resource_metadata="x"`:                                              `WWW-Authenticate: Bearer resource_metadata="x"`,

@@ -1,8 +1,6 @@
 package redact
 
-import (
-	"slices"
-)
+import "slices"
 
 // scanner masks what the index and its rules find in buf, as buf grows at its end.
 //
@@ -80,8 +78,7 @@ func (s *scanner) judge() int {
 		case !c.v.pem:
 			s.insert(c.v.span)
 		case !s.pem.active || s.pem.pos < c.v.span.start:
-			// An older key ends in front of a header.
-			s.pem.advance(s.buf[:c.at], true, s.insert)
+			s.pem.advance(s.buf[:c.at], true, s.insert) // an older key ends at BEGIN, if it did not before
 			s.pem.begin(c.v.span.start)
 		}
 	}

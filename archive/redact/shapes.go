@@ -1,8 +1,6 @@
 package redact
 
-import (
-	"bytes"
-)
+import "bytes"
 
 // window is how much of a token its rule looks at; what has not shown itself to be a secret by then is none.
 const window = 128
@@ -43,7 +41,7 @@ func run(prefix string, k class, least, cut int) rule {
 }
 
 // apiKey is sk-…: at a boundary, 20 token characters with digits and letters mixed, or 20 letters and digits in a row.
-// Names such as sk-learn-contrib-documentation are none.
+// Names such as sk-learn-contrib-documentation are none, nor are OpenSSH's sk-ssh-ed25519@… and sk-ecdsa-sha2-nistp256@….
 func apiKey(b []byte, at int, final bool) verdict {
 	if !boundary(b, at) {
 		return verdict{}
@@ -64,6 +62,8 @@ func apiKey(b []byte, at int, final bool) verdict {
 		longest = max(longest, row)
 	}
 	switch {
+	case end-from >= 20 && (bytes.HasPrefix(b[from:], []byte("ssh-")) || bytes.HasPrefix(b[from:], []byte("ecdsa-"))):
+		return verdict{}
 	case end-from >= 20 && (letter && digit || longest >= 20):
 		return verdict{found: true, span: span{at, end, token}}
 	case end == len(b) && end-from < window && !final:

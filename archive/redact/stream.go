@@ -1,8 +1,6 @@
 package redact
 
-import (
-	"errors"
-)
+import "errors"
 
 // Stream redacts a stream of bytes that arrives in pieces. It is not safe for concurrent use. Two streams (stdout and
 // stderr) are two Streams and are never joined.
