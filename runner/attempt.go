@@ -188,7 +188,11 @@ func (c *call) finish(end ending, cause error) Reply {
 	}
 	reply := c.commit(head)
 	if reply.Err == nil {
-		reply.Stdout, reply.Stderr = previews(out, errs, int(c.tool.PreviewBytes))
+		budget := c.tool.PreviewBytes
+		if c.tool.Builtin != "" {
+			budget += errs.Bytes // a part that was asked for with the length of a preview is shown whole
+		}
+		reply.Stdout, reply.Stderr = previews(out, errs, int(budget))
 		if end.Outcome == OutcomeSandboxUnavailable {
 			reply.Message = row.ErrorMessage.String() + "; nothing was started"
 		}

@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"math"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"toolrun/archive"
@@ -23,14 +20,23 @@ import (
 	"toolrun/sandbox"
 )
 
-// noSpace makes every write past the present size of a file fail, as a full disk does, until the returned function runs.
-func noSpace(t *testing.T, size int64) (restore func()) {
-	t.Helper()
-	signal.Ignore(syscall.SIGXFSZ)
-	var old syscall.Rlimit
-	must(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old))
-	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: uint64(size), Max: old.Max}))
-	return func() { must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old)) }
+// takeAway puts something in the place of a file or folder of the data directory with which nobody can work, until the
+// returned function runs.
+func (g *rig) takeAway(name string) (restore func()) {
+	g.t.Helper()
+	path := filepath.Join(g.dir.Path(), name)
+	info, err := os.Stat(path)
+	must(g.t, err)
+	must(g.t, os.Rename(path, path+".away"))
+	if info.IsDir() {
+		must(g.t, os.WriteFile(path, nil, 0o600))
+	} else {
+		must(g.t, os.Mkdir(path, 0o700))
+	}
+	return func() {
+		must(g.t, os.Remove(path))
+		must(g.t, os.Rename(path+".away", path))
+	}
 }
 
 func TestWhatCannotBeRecordedDoesNotRunAndLaterWorksAgain(t *testing.T) {
@@ -40,8 +46,9 @@ func TestWhatCannotBeRecordedDoesNotRunAndLaterWorksAgain(t *testing.T) {
 		return exits(0, "", "")(ctx, cmd)
 	}))
 	must(t, g.Call(t.Context(), Request{Name: "echo"}).Err)
-	restore := noSpace(t, 10)
-	reply := g.Call(t.Context(), Request{Name: "echo", Origin: Origin{CallID: "again"}})
+	again := Request{Name: "echo", Arguments: args("text", "new"), Origin: Origin{CallID: "again"}}
+	restore := g.takeAway("store")
+	reply := g.Call(t.Context(), again)
 	restore()
 	if !errors.Is(reply.Err, ErrLedgerUnavailable) || reply.Row != nil || ran != 1 {
 		t.Errorf("err %v, row %v, ran %d times", reply.Err, reply.Row, ran)
@@ -49,7 +56,7 @@ func TestWhatCannotBeRecordedDoesNotRunAndLaterWorksAgain(t *testing.T) {
 	if !strings.Contains(reply.Text(), "ledger unavailable") || !reply.IsError() || reply.Facts().Status != "error" {
 		t.Errorf("text %q, facts %+v", reply.Text(), reply.Facts())
 	}
-	reply = g.Call(t.Context(), Request{Name: "echo", Origin: Origin{CallID: "again"}})
+	reply = g.Call(t.Context(), again)
 	must(t, reply.Err)
 	if reply.Row.Outcome != OutcomeOK {
 		t.Errorf("the same id after it was refused for want of space: %s", reply.Row.Outcome)
@@ -62,21 +69,20 @@ func TestWhatCannotBeRecordedDoesNotRunAndLaterWorksAgain(t *testing.T) {
 func TestARowThatCouldNotBeWrittenIsWrittenBeforeTheNextToolStarts(t *testing.T) {
 	var restore func()
 	g := newRig(t, testCatalog, nil)
-	first := true
+	ran := 0
 	g.plans["echo"].box = boxFunc(func(ctx context.Context, cmd sandbox.Command) sandbox.Result {
-		if first {
-			first = false
-			restore = noSpace(t, 10)
+		if ran++; ran == 1 {
+			restore = g.takeAway("ledger.jsonl")
 		} else if rows := g.rows(); len(rows) != 1 || rows[0].ToolCallID.String() != "first" {
 			t.Errorf("the next tool started with %d rows", len(rows))
 		}
 		return exits(0, "", "")(ctx, cmd)
 	})
 	reply := g.Call(t.Context(), Request{Name: "echo", Origin: Origin{CallID: "first"}})
-	if !errors.Is(reply.Err, ErrLedgerUnavailable) {
+	if !errors.Is(reply.Err, ErrLedgerUnavailable) || reply.Row != nil {
 		t.Errorf("an answer without a row: %+v", reply)
 	}
-	if reply := g.Call(t.Context(), Request{Name: "echo"}); !errors.Is(reply.Err, ErrLedgerUnavailable) {
+	if reply := g.Call(t.Context(), Request{Name: "echo"}); !errors.Is(reply.Err, ErrLedgerUnavailable) || ran != 1 {
 		t.Error("a tool ran while a row was owed")
 	}
 	restore()
@@ -91,7 +97,7 @@ func TestOutputThatCannotBeStoredEndsTheToolAndIsOnTheRecord(t *testing.T) {
 	var restore func()
 	g := newRig(t, testCatalog, nil)
 	g.plans["echo"].box = boxFunc(func(ctx context.Context, cmd sandbox.Command) sandbox.Result {
-		restore = noSpace(t, 100<<10) // room for the row
+		restore = g.takeAway("store")
 		return exits(0, strings.Repeat("z", 1<<20), "")(ctx, cmd)
 	})
 	reply := g.Call(t.Context(), Request{Name: "echo"})
@@ -143,7 +149,7 @@ func TestSecretsReachTheToolAndNothingElse(t *testing.T) {
 		got = cmd
 		return exits(3, "out "+token+" "+shape+"\n", "err "+token+" "+shape+"\n")(ctx, cmd)
 	}), func(c *Config) {
-		c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		c.Logger = newLogger(&log)
 	})
 	origin := Origin{CallID: token, SessionID: "s-" + token, TurnID: token, Model: token, Provider: token, ParentCallID: token, Client: token}
 	var said strings.Builder

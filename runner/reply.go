@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -78,8 +77,8 @@ func (r Reply) Text() string {
 	b.Grow(2*len(verdict) + len(r.Stdout.Text) + len(r.Stderr.Text) + 256)
 	b.WriteString(verdict)
 	b.WriteByte('\n')
-	section(&b, "stdout", r.Stdout, r.Row.OutputBytes, r.Row.OutputHash)
-	section(&b, "stderr", r.Stderr, r.Row.StderrBytes, r.Row.StderrHash)
+	section(&b, "stdout", r.Stdout, r.Row.OutputBytes, "output_hash", r.Row.OutputHash)
+	section(&b, "stderr", r.Stderr, r.Row.StderrBytes, "stderr_hash", r.Row.StderrHash)
 	if r.Row.OutputBytes+r.Row.StderrBytes == 0 {
 		b.WriteString("(no output)\n")
 	}
@@ -88,13 +87,16 @@ func (r Reply) Text() string {
 }
 
 // section writes one stream under a heading that says how much of it is shown and how to get the rest.
-func section(b *strings.Builder, name string, p Preview, written int64, hash ledger.OrNull) {
+func section(b *strings.Builder, name string, p Preview, written int64, hashName string, hash ledger.OrNull) {
 	if written == 0 && p.Text == "" {
 		return
 	}
 	fmt.Fprintf(b, "--- %s, %d bytes", name, written)
 	if p.LeftOut > 0 {
-		fmt.Fprintf(b, ", %d of them not shown (stored whole or capped as %s)", p.LeftOut, cmp.Or(string(hash), "nothing"))
+		fmt.Fprintf(b, ", %d of them left out below", p.LeftOut)
+		if hash != "" {
+			fmt.Fprintf(b, "; %s %s", hashName, hash)
+		}
 	}
 	if p.Lossy {
 		b.WriteString(", not all of it UTF-8")
@@ -114,7 +116,7 @@ func (r Reply) verdict() string {
 	case r.Row == nil:
 		return "ERROR: " + ErrLedgerUnavailable.Error()
 	case r.Message != "":
-		return "REFUSED: " + r.Message
+		return "REFUSED: " + strings.Join(strings.Fields(r.Message), " ") // on one line, whatever the caller named
 	}
 	row := r.Row
 	took := (time.Duration(row.DurationMS) * time.Millisecond).String()
