@@ -67,7 +67,7 @@ func (h *Host) Box(p Profile) (*Box, error) {
 		return nil, err
 	}
 	for _, bind := range v.binds {
-		if bind.late != "" {
+		if bind.late {
 			b.late = append(b.late, bind)
 		}
 	}

@@ -67,12 +67,14 @@ func (p *pipes) open(c *Command, null int) (err error) {
 
 // started closes the program's ends.
 func (p *pipes) started() {
-	if p.child[2] != p.child[1] {
-		closeFD(&p.child[2])
+	if p.child[2] == p.child[1] {
+		p.child[2] = -1
 	}
-	closeFD(&p.child[1])
-	if p.child[0] != p.keep {
-		closeFD(&p.child[0])
+	if p.child[0] == p.keep {
+		p.child[0] = -1
+	}
+	for i := range p.child {
+		closeFD(&p.child[i])
 	}
 }
 

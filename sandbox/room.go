@@ -134,7 +134,7 @@ func (b *bind) arrive(p *stage.Program) {
 			p.Add("make "+dir, unix.SYS_MKNODAT, unix.AT_FDCWD, dir, unix.S_IFREG|0o644, 0)
 		}
 	}
-	p.Add("show "+b.target, unix.SYS_MOUNT, b.late, b.target, nil, unix.MS_MOVE, nil)
+	p.Add("show "+b.target, unix.SYS_MOUNT, b.place, b.target, nil, unix.MS_MOVE, nil)
 }
 
 // planProgram writes what the call's own process does between clone and execve. The order matters: descriptors of the

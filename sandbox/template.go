@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -148,18 +147,10 @@ func newTmpfsReadOnly() (int, error) {
 	return fd, nil
 }
 
-// place is where the tree stands in the template.
-func (b *bind) place() string {
-	if b.late != "" {
-		return b.late
-	}
-	return b.target
-}
-
 // attach puts the tree at its place below the child's working directory, the new root. A place inside another tree may
 // have been turned into a link since it was planned; it is opened without following any.
 func (b *bind) attach(child *stage.Program, tree int) {
-	name, rel := "show "+b.target, strings.TrimPrefix(filepath.Clean(b.place()), "/")
+	name, rel := "show "+b.target, strings.TrimPrefix(b.place, "/")
 	if !b.inside {
 		child.Add(name, unix.SYS_MOVE_MOUNT, tree, "", unix.AT_FDCWD, rel, unix.MOVE_MOUNT_F_EMPTY_PATH)
 		return

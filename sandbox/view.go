@@ -25,7 +25,8 @@ type bind struct {
 	write          bool
 	device         bool
 	dir            bool
-	late           string // the target lies in the call's own /tmp: until that exists the tree waits here
+	place          string // where the tree stands in the template: target, unless late
+	late           bool   // the target lies in the call's own /tmp: until that exists the tree waits at place
 	inside         bool   // the target is inside an earlier bind: it is not ours to make, and is opened without following links
 	empty          bool   // nothing is shown: an empty directory, or /dev/null
 }
@@ -185,20 +186,25 @@ func (v *view) at(path string) (b bind, ok bool) {
 }
 
 func (v *view) bind(b bind) {
-	b.inside = slices.ContainsFunc(v.binds, func(o bind) bool { return o.dir && !o.empty && within(b.target, o.target) && b.target != o.target })
-	covered := slices.ContainsFunc(v.binds, func(o bind) bool { return o.target == b.target })
-	if !b.inside && !covered && within(b.target, TempDir) {
-		b.late = fmt.Sprintf("/.late/%d", len(v.binds))
-		if b.dir {
-			v.dir(b.late)
-		} else {
-			v.file(b.late, "")
+	b.place = b.target
+	covered := false
+	for _, o := range v.binds {
+		if o.target == b.target {
+			covered = true
+			b.place = o.place
+		} else if rel, ok := below(b.target, o.target); ok && o.dir && !o.empty {
+			b.inside = true
+			b.place = filepath.Join(o.place, rel)
 		}
-	} else if !b.inside && !covered {
+	}
+	if !b.inside && !covered {
+		if b.late = within(b.target, TempDir); b.late {
+			b.place = fmt.Sprintf("/.late/%d", len(v.binds))
+		}
 		if b.dir {
-			v.dir(b.target)
+			v.dir(b.place)
 		} else {
-			v.file(b.target, "")
+			v.file(b.place, "")
 		}
 	}
 	v.binds = append(v.binds, b)

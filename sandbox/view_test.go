@@ -1,0 +1,231 @@
+package sandbox
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// tree writes files below dir: names to contents; a content that starts with "-> " makes a link.
+func tree(t testing.TB, dir string, files map[string]string) {
+	t.Helper()
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if target, ok := strings.CutPrefix(content, "-> "); ok {
+			err = os.Symlink(target, path)
+		} else {
+			err = os.WriteFile(path, []byte(content), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTheViewShowsWhatIsDeclaredAndNothingElse(t *testing.T) {
+	host := t.TempDir()
+	work, data, other := filepath.Join(host, "p"), filepath.Join(host, "p", "state"), filepath.Join(host, "p-evil")
+	tree(t, host, map[string]string{
+		"p/a.txt": "a", "p/tools.toml": "x", "p/.git/hooks/pre-commit": "hook", "p/.git/config": "cfg", "p/secret/key": "k",
+		"p/state/ledger.jsonl": "row", "p-evil/f": "evil", "p/out": "-> " + other, "p/.netrc": "-> " + filepath.Join(host, "nowhere"),
+		"p/hidden-link": "-> " + filepath.Join(work, "secret"), "ro/r.txt": "r", "cache/c": "c",
+	})
+	h, err := Open(Config{Forbidden: []string{data}})
+	if err != nil {
+		testHost(t) // skips or fails
+	}
+	defer h.Close()
+	p := Profile{Name: "view", Limits: testLimits,
+		Mounts:  []Mount{{work, work, true}, {filepath.Join(host, "ro"), filepath.Join(host, "ro"), false}, {filepath.Join(host, "cache"), "/var/cache/tool", true}},
+		Protect: []string{filepath.Join(work, "tools.toml"), filepath.Join(work, ".git/hooks"), filepath.Join(work, ".git/config"), filepath.Join(work, ".envrc")},
+		Hide:    []string{filepath.Join(work, "hidden-link"), filepath.Join(work, ".netrc"), "/root/.ssh"},
+	}
+	b, err := h.Box(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for script, want := range map[string]string{
+		"cat a.txt":                                           "a",
+		"echo new >b.txt; cat b.txt":                          "new\n",
+		"cat ../ro/r.txt":                                     "r",
+		"echo x >../ro/r.txt || echo no":                      "no\n",
+		"cat /var/cache/tool/c":                               "c",
+		"echo y >/var/cache/tool/d && echo ok":                "ok\n",
+		"cat .git/hooks/pre-commit":                           "hook",
+		"touch tools.toml || echo no":                         "no\n",
+		"echo x >tools.toml || echo no":                       "no\n",
+		"echo x >.git/hooks/post-commit || echo no":           "no\n",
+		"rm .git/config || echo no":                           "no\n",
+		"ls secret | wc -l":                                   "0\n",
+		"ls state | wc -l":                                    "0\n",
+		"touch state/x || echo no":                            "no\n",
+		"cat out/f || echo no":                                "no\n",
+		"ls ../p-evil || echo no":                             "no\n",
+		"ls " + host + " | tr '\\n' ' '":                      "p ro ",
+		"touch /usr/x || touch /etc/x || touch /x || echo no": "no\n",
+		"ls /home /root /run /sys | grep -v : | tr -d '\\n'":  "",
+		"touch /tmp/t /dev/shm/s $HOME/h && echo ok":          "ok\n",
+		"echo 1 >/proc/sys/kernel/core_pattern || echo no":    "no\n",
+		"mount -t tmpfs none /mnt 2>/dev/null || echo no":     "no\n",
+		"ls /proc | grep -c '^[0-9]'":                         "3\n",
+	} {
+		_, out, errs := sh(t, b, work, script)
+		if out != want {
+			t.Errorf("%s: %q, want %q (%s)", script, out, want, errs)
+		}
+	}
+	if c, _ := os.ReadFile(filepath.Join(work, "b.txt")); string(c) != "new\n" {
+		t.Error("what the tool wrote into the workspace is not there")
+	}
+	for name, m := range map[string]Mount{"the data directory": {data, data, false}, "inside it": {filepath.Join(data, "ledger.jsonl"), "/x", false}, "root": {"/", "/", false}, "proc": {"/proc", "/proc/1", false}} {
+		if b, err := h.Box(Profile{Name: "bad", Limits: testLimits, Mounts: []Mount{m}}); err == nil {
+			b.Close()
+			t.Errorf("a box shows %s", name)
+		}
+	}
+}
+
+func TestASwappedPathLeadsNowhereElse(t *testing.T) {
+	host := t.TempDir()
+	tree(t, host, map[string]string{"p/x/f": "mine", "secret/f": "SECRET"})
+	work := filepath.Join(host, "p")
+	h := testHost(t)
+	b, err := h.Box(Profile{Name: "swap", Limits: testLimits, Mounts: []Mount{{work, work, true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	stop, done := make(chan bool), make(chan bool)
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				os.Rename(filepath.Join(work, "x"), filepath.Join(work, "y"))
+				os.Symlink(filepath.Join(host, "secret"), filepath.Join(work, "x"))
+				os.Remove(filepath.Join(work, "x"))
+				os.Rename(filepath.Join(work, "y"), filepath.Join(work, "x"))
+			}
+		}
+	}()
+	for range 50 {
+		if _, out, _ := sh(t, b, work, "for i in 1 2 3 4 5; do cat x/f; done"); strings.Contains(out, "SECRET") {
+			t.Fatal("a swapped path was followed out of the box")
+		}
+	}
+	close(stop)
+	<-done
+}
+
+func TestTheNetworkIsLoopbackOnlyAndEmptyForEachCall(t *testing.T) {
+	b, work := testBox(t, nil)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	_, out, errs := sh(t, b, work, "cat /proc/net/dev | tail -n +3 | cut -d: -f1; exec 3<>/dev/tcp/127.0.0.1/"+port+" || echo refused")
+	if !strings.Contains(out, "lo\n") || strings.Contains(out, "eth") {
+		t.Errorf("interfaces %q", out)
+	}
+	r, out2 := run(t, b, 10*time.Second, "bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/"+port+" && echo connected")
+	if strings.Contains(out2, "connected") || r.ExitCode == 0 {
+		t.Errorf("the host's loopback can be reached: %q %q", out2, errs)
+	}
+}
+
+func TestAToolIsNotRootOutside(t *testing.T) {
+	b, work := testBox(t, func(p *Profile) { p.UID, p.GID = 1234, 1235 })
+	if err := os.Chown(work, 1234, 1235); err != nil {
+		t.Fatal(err)
+	}
+	_, out, errs := sh(t, b, work, "id -u; id -g; touch f && echo ok; cat /proc/self/uid_map | tr -s ' '; kill -0 1 2>/dev/null || echo no")
+	if out != "1234\n1235\nok\n 1234 1234 1\nno\n" {
+		t.Errorf("%q %q", out, errs)
+	}
+	if st, err := os.Stat(filepath.Join(work, "f")); err != nil || st.Sys().(*syscall.Stat_t).Uid != 1234 {
+		t.Errorf("owner: %v", err)
+	}
+}
+
+// TestMain runs the test binary as a server that dies, where the environment says so.
+func TestMain(m *testing.M) {
+	if os.Getenv("SANDBOX_TEST_VICTIM") == "1" {
+		victim()
+	}
+	os.Exit(m.Run())
+}
+
+// victim starts a call that does not end, says so, and waits to be killed.
+func victim() {
+	h, err := Open(Config{})
+	if err != nil {
+		panic(err)
+	}
+	b, err := h.Box(Profile{Name: "victim", Limits: testLimits})
+	if err != nil {
+		panic(err)
+	}
+	b.Run(context.Background(), Command{Argv: []string{"sh", "-c", "setsid sleep 61.3 & echo up; sleep 61.3"}, Exe: "/bin/sh", Dir: "/", Env: []string{"PATH=/bin:/usr/bin"}, Stdout: os.Stdout})
+}
+
+func TestAKilledServerLeavesNothing(t *testing.T) {
+	testHost(t)
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), "SANDBOX_TEST_VICTIM=1")
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := out.Read(make([]byte, 8)); err != nil || n == 0 {
+		t.Fatal("the victim did not start a call", err)
+	}
+	mine := groups(t)
+	c.Process.Kill()
+	c.Wait()
+	for end := time.Now().Add(2 * time.Second); processes(t, "sleep 61.3") > 0; {
+		if time.Now().After(end) {
+			t.Fatal("processes outlive the server")
+		}
+	}
+	h, err := Open(Config{}) // sweeps
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left := groups(t); left >= mine {
+		t.Errorf("%d of %d groups of the dead server are left", left, mine)
+	}
+}
+
+// groups counts our directories in the pids hierarchy, below this process's own cgroup or beside it.
+func groups(t testing.TB) int {
+	t.Helper()
+	n := 0
+	filepath.WalkDir("/sys/fs/cgroup", func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() && strings.HasPrefix(d.Name(), "toolrun-") {
+			n++
+		}
+		return nil
+	})
+	return n
+}
