@@ -326,7 +326,7 @@ func TestSweepsAndWritersAtOnce(t *testing.T) {
 	})
 	for g := range 2 {
 		writers.Go(func() {
-			for i := range 300 {
+			for i := range 100 {
 				if _, err := s.Put(redact.Plain(strings.Repeat("y", g*1000+i))); err != nil {
 					t.Error(err)
 				}
@@ -336,7 +336,7 @@ func TestSweepsAndWritersAtOnce(t *testing.T) {
 	writers.Wait()
 	close(stop)
 	sweeper.Wait()
-	if n := onlyObjects(t, s); n != 600 {
+	if n := onlyObjects(t, s); n != 200 {
 		t.Errorf("%d objects", n)
 	}
 }
