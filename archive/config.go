@@ -47,10 +47,12 @@ func loadConfig(path string) (Config, error) {
 		return c, fmt.Errorf("%s: %w", path, err)
 	}
 	var errs []error
+	seen := map[string]bool{}
 	for _, key := range meta.Keys() {
-		if len(key) > 1 {
-			continue // below a key that is refused
+		if seen[key[0]] {
+			continue // a table is judged once, by its own name
 		}
+		seen[key[0]] = true
 		if err := c.set(key[0], values[key[0]]); err != nil {
 			errs = append(errs, fmt.Errorf("%s:%d: %s: %w", path, lineOf(string(text), key[0]), key[0], err))
 		}

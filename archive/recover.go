@@ -213,7 +213,7 @@ func (d *Dir) closeDead(r *deadRun, closedBy string) (n int, err error) {
 		}
 		n++
 	}
-	if err := d.sync.flush(); err != nil {
+	if err := errors.Join(d.sync.flush(), d.Ledger.SyncIDs()); err != nil {
 		return n, err
 	}
 	return n, d.unmark(r.id)

@@ -90,7 +90,7 @@ func (d *Dir) End(run *trace.Run, unused []string) error {
 		err = run.Unused(unused)
 	}
 	if err == nil {
-		err = d.sync.flush()
+		err = errors.Join(d.sync.flush(), d.Ledger.SyncIDs())
 	}
 	if err == nil && clean {
 		// Killed before this: a dead run with nothing open, of which the next process only removes the marker.

@@ -35,7 +35,7 @@ type syncer struct {
 	before group // syncs objects, folders and traces
 	after  group // syncs rows
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex              // guards what follows
 	paths  map[string]struct{}     // objects and folders, to be synced
 	done   map[string]struct{}     // and those that were, the newest thousands
 	runs   map[*trace.Run]struct{} // that may have grown

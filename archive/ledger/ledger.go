@@ -138,20 +138,30 @@ func (l *Ledger) Append(row *Row) error {
 // Sync makes every row appended so far survive a power failure.
 func (l *Ledger) Sync() error {
 	l.mu.Lock()
-	files := []*os.File{l.f}
+	f := l.f
+	l.mu.Unlock()
+	return datasync(f)
+}
+
+// SyncIDs makes every claim so far survive a power failure. It is due when a run ends: a run that a power failure ends is
+// a dead run, and what closes it claims its ids again.
+func (l *Ledger) SyncIDs() error {
+	l.mu.Lock()
+	var f *os.File
 	if l.ids != nil && l.ids.dirty {
-		l.ids.dirty = false
-		files = append(files, l.ids.f)
+		f, l.ids.dirty = l.ids.f, false
 	}
 	l.mu.Unlock()
-	for _, f := range files {
-		if f == nil {
-			continue
-		}
-		// One that was closed meanwhile was replaced by another, which is synced before it takes the name.
-		if err := jsonl.Datasync(f); err != nil && !errors.Is(err, os.ErrClosed) {
-			return err
-		}
+	return datasync(f)
+}
+
+// datasync syncs f. One that was closed meanwhile was replaced by another, which is synced before it takes the name.
+func datasync(f *os.File) error {
+	if f == nil {
+		return nil
+	}
+	if err := jsonl.Datasync(f); err != nil && !errors.Is(err, os.ErrClosed) {
+		return err
 	}
 	return nil
 }

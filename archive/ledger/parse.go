@@ -24,12 +24,18 @@ var columnOf = func() map[string]int {
 // ParseRow reads one line. It wants one JSON object with the first 24 keys, in any order, and values of the right types;
 // keys that it does not know pass. Duplicate keys and invalid UTF-8 are errors.
 func ParseRow(line []byte) (*Row, error) {
+	if row, ok := parseFast(line); ok {
+		return row, nil
+	}
 	row, _, err := parse(line)
 	return row, err
 }
 
 // CheckLine is ParseRow for a verifier: it also wants the first 24 keys first and in their order.
 func CheckLine(line []byte) (*Row, error) {
+	if row, ok := parseFast(line); ok {
+		return row, nil
+	}
 	row, ordered, err := parse(line)
 	if err == nil && !ordered {
 		err = errors.New("the first 24 keys are not in their order")

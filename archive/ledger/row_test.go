@@ -46,8 +46,12 @@ func TestEveryFieldIsWrittenAndReadBack(t *testing.T) {
 	if !json.Valid(line) {
 		t.Fatalf("not JSON: %s", line)
 	}
-	got, err := CheckLine(line)
-	if err != nil {
+	got, ok := parseFast(line)
+	if !ok {
+		t.Fatal("what Append writes is not read fast")
+	}
+	slow, ordered, err := parse(line)
+	if err != nil || !ordered || !bytes.Equal(slow.Append(nil), line) {
 		t.Fatal(err)
 	}
 	if again := got.Append(nil); !bytes.Equal(again, line) {
@@ -123,7 +127,10 @@ func FuzzParseThenEncode(f *testing.F) {
 	f.Add((&Row{}).Append(nil))
 	f.Add([]byte(`{"tool_call_id":"a\u0085","turn":-0,"seq":1e3}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		row, err := ParseRow(line)
+		row, ordered, err := parse(line)
+		if fast, ok := parseFast(line); ok && (err != nil || !ordered || !bytes.Equal(fast.Append(nil), row.Append(nil))) {
+			t.Fatalf("%s\nread fast as %s\nread as %v, %v", line, fast.Append(nil), row, err)
+		}
 		if err != nil {
 			return
 		}
