@@ -63,7 +63,11 @@ func collect(e *jsonschema.ValidationError, value any, faults *[]ArgumentError) 
 func sentence(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Type:
-		return "must be " + article(strings.Join(k.Want, " or ")) + ", not " + article(k.Got)
+		want := make([]string, len(k.Want))
+		for i := range k.Want {
+			want[i] = article(k.Want[i])
+		}
+		return "must be " + strings.Join(want, " or ") + ", not " + article(k.Got)
 	case *kind.Enum:
 		return "must be one of " + values(k.Want)
 	case *kind.Const:
@@ -81,23 +85,27 @@ func sentence(k jsonschema.ErrorKind) string {
 	case *kind.MultipleOf:
 		return "must be a multiple of " + decimal(k.Want)
 	case *kind.MinLength:
-		return fmt.Sprintf("must have at least %d characters, not %d", k.Want, k.Got)
+		return count("least", k.Want, "character", k.Got)
 	case *kind.MaxLength:
-		return fmt.Sprintf("must have at most %d characters, not %d", k.Want, k.Got)
+		return count("most", k.Want, "character", k.Got)
 	case *kind.MinItems:
-		return fmt.Sprintf("must have at least %d items, not %d", k.Want, k.Got)
+		return count("least", k.Want, "item", k.Got)
 	case *kind.MaxItems:
-		return fmt.Sprintf("must have at most %d items, not %d", k.Want, k.Got)
+		return count("most", k.Want, "item", k.Got)
 	case *kind.MinProperties:
-		return fmt.Sprintf("must have at least %d members, not %d", k.Want, k.Got)
+		return count("least", k.Want, "member", k.Got)
 	case *kind.MaxProperties:
-		return fmt.Sprintf("must have at most %d members, not %d", k.Want, k.Got)
+		return count("most", k.Want, "member", k.Got)
 	case *kind.UniqueItems:
 		return "must not hold an item twice"
 	case *kind.FalseSchema:
 		return "must not be given here"
 	case *kind.Format:
 		return "is not a valid " + k.Want
+	case *kind.Not:
+		return "must not be what the schema excludes"
+	case *kind.Contains:
+		return "must hold an item that the schema asks for"
 	case *kind.AnyOf:
 		return "fits none of the forms that the schema allows"
 	case *kind.OneOf:
@@ -109,6 +117,14 @@ func sentence(k jsonschema.ErrorKind) string {
 		return "does not fit what the schema says by " + keyword[0]
 	}
 	return "does not fit the schema"
+}
+
+// count writes "must have at least 1 item, not 0".
+func count(bound string, want int, what string, got int) string {
+	if want != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("must have at %s %d %s, not %d", bound, want, what, got)
 }
 
 // decimal writes a bound as it was written, since a schema holds decimal numbers only.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -187,8 +188,10 @@ func schemaProblem(err error, doc map[string]any) string {
 			return strings.TrimSpace(faults[0].Field + " " + faults[0].Problem)
 		}
 	}
-	return oneLine(err.Error())
+	return schemaURL.ReplaceAllString(oneLine(err.Error()), "")
 }
+
+var schemaURL = regexp.MustCompile(`urn:toolrun:schema:\d+`) // see compile
 
 type noLoader struct{}
 
