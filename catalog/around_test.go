@@ -1,0 +1,187 @@
+package catalog
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestSecretsAreReadFromWhereTheyAreDeclared(t *testing.T) {
+	dir := write(t, map[string]string{"tools.toml": lines(`[secrets]`, `B = { file = "b.txt" }`, `A = { env = "A_VAR" }`, `C = { file = "/abs/c" }`)})
+	c, err := Load("tools.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, s := range c.Secrets() {
+		names = append(names, s.Name+" "+s.Env+s.File)
+	}
+	if want := []string{"A A_VAR", "B " + filepath.Join(dir, "b.txt"), "C /abs/c"}; !slices.Equal(names, want) {
+		t.Errorf("secrets %q, want %q", names, want)
+	}
+	env := map[string]string{"A_VAR": "12345678"}
+	files := map[string]string{filepath.Join(dir, "b.txt"): "two\nlines\r\n", "/abs/c": "exactly8"}
+	getenv := func(name string) string { return env[name] }
+	readFile := func(path string) ([]byte, error) {
+		if text, ok := files[path]; ok {
+			return []byte(text), nil
+		}
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
+	values, err := c.ResolveSecrets(getenv, readFile)
+	if err != nil || values["A"] != "12345678" || values["B"] != "two\nlines" || values["C"] != "exactly8" || len(values) != 3 {
+		t.Errorf("%q, %v", values, err)
+	}
+
+	env["A_VAR"] = "hunter2"
+	files["/abs/c"] = "\n"
+	delete(files, filepath.Join(dir, "b.txt"))
+	values, err = c.ResolveSecrets(getenv, readFile)
+	want := lines(
+		"tools.toml:2: secrets.B: its file cannot be read: file does not exist",
+		"tools.toml:3: secrets.A: the variable A_VAR holds only 7 bytes; a secret has at least 8, or it would be masked all over the record",
+		"tools.toml:4: secrets.C: its file is not set or empty; a secret has at least 8 bytes")
+	if err == nil || err.Error()+"\n" != want || values != nil {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	var one *Error
+	if !errors.As(err, &one) {
+		t.Error("the faults of secrets are no catalog errors")
+	}
+	if _, err := loadText(t, "").ResolveSecrets(getenv, readFile); err != nil {
+		t.Errorf("no secrets: %v", err)
+	}
+}
+
+func TestLongestFragmentOfTheProviderGivesThePrice(t *testing.T) {
+	c := loadText(t, lines(`[prices]`, `"anthropic/claude" = [3.0, 15]`, `"anthropic/claude-opus" = [15, 75.0]`, `"ollama/" = [0, 0.0]`, `"openai/gpt" = [1.25, 10.0]`))
+	tests := []struct {
+		provider, model string
+		in              float64
+		ok              bool
+	}{
+		{"anthropic", "claude-sonnet-4-5", 3, true},
+		{"anthropic", "Claude-Opus-4", 15, true},
+		{"anthropic", "gpt-5", 0, false},
+		{"ollama", "whatever", 0, true},
+		{"openai", "chatgpt", 1.25, true},
+		{"google", "gemini", 0, false},
+		{"", "", 0, false},
+	}
+	for _, tt := range tests {
+		if p, ok := c.Price(tt.provider, tt.model); ok != tt.ok || p.In != tt.in {
+			t.Errorf("%s/%s: %+v %t", tt.provider, tt.model, p, ok)
+		}
+	}
+	if got := (Price{In: 3, Out: 15}).CostUSD(1234, 567); got != 0.012207 {
+		t.Errorf("cost %v, want 0.012207", got)
+	}
+	if len(c.Prices()) != 4 || c.Prices()[0] != (Price{"anthropic", "claude", 3, 15}) {
+		t.Errorf("prices %v", c.Prices())
+	}
+}
+
+func TestFindLooksUpToTheRootOfTheRepositoryAndNotAbove(t *testing.T) {
+	top := t.TempDir()
+	for _, dir := range []string{"repo/.git", "repo/a/b", "repo/own/x", "loose/a", "tree/a"} {
+		if err := os.MkdirAll(filepath.Join(top, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{"tools.toml", "repo/tools.toml", "repo/own/tools.toml", "loose/tools.toml", "tree/.git", "tree/a/x"} {
+		if err := os.WriteFile(filepath.Join(top, file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for start, want := range map[string]string{
+		"repo": "repo/tools.toml", "repo/a/b": "repo/tools.toml", "repo/own/x": "repo/own/tools.toml", "loose": "loose/tools.toml",
+		"loose/a": "", // outside of a repository no parent is looked at
+		"tree/a":  "", // a .git that is a file, as in a worktree, is a root too
+	} {
+		got, err := Find(filepath.Join(top, start))
+		if want != "" && (err != nil || got != filepath.Join(top, want)) || want == "" && !errors.Is(err, ErrNotFound) {
+			t.Errorf("Find(%s) = %s, %v, want %q", start, got, err, want)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(top, "tree/a/tools.toml"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Find(filepath.Join(top, "tree/a")); err == nil {
+		t.Errorf("a folder was found: %s", got)
+	}
+}
+
+func TestWhatWillSurpriseIsAWarning(t *testing.T) {
+	c := loadText(t, lines(
+		`[tools.Big]`, `description = "x"`, `command = ["x"]`, `risk = "READ"`, `limits.pids = 19`,
+		`[tools.small]`, `command = ["x", "{p}"]`, `risk = "READ"`, `[tools.small.params]`,
+		`p = { type = "string", required = true, pattern = "(?i)x" }`, `q = { type = "string", pattern = "^(?:a|b)$" }`))
+	want := []string{
+		"tool Big: limits.pids = 19 counts threads too; Go, Node and Java programs need about 20",
+		"tool small: it has no description, by which a model chooses it",
+		"tool small: the parameter q is used by neither command nor stdin",
+		"tool small: the pattern of p is RE2's own; clients that check the schema themselves may not read it",
+		"tool Big: some clients rename or drop this name; [a-z][a-z0-9_]{0,39} is safe everywhere",
+	}
+	if !slices.Equal(c.Warnings(), want) {
+		t.Errorf("got  %q\nwant %q", c.Warnings(), want)
+	}
+}
+
+func TestLinesAreFoundInEveryShapeOfTOML(t *testing.T) {
+	text := "\ufeff# a comment [no.table]\r\n" +
+		"a.\"b c\" = 1 # x = 2\n" +
+		"m = \"\"\"\n[not.a.table]\nx = 1 \\\"\"\"\"\n" +
+		"l = '''\n'' q = 1\n''''\n" +
+		"[ t . 'u' ]\n" +
+		"v = [ 1, # ]\n  [ \"]\",\n    { w = { x = 1 }, y.z = '}' } ],\n]\n" +
+		"\"k\\u0041\\n\" = 1979-05-27 07:32:00\n" +
+		"[[t.s]]\nn = 1\n[[t.s]]\nn = 2\n[t.s.deep]\no = 3\n"
+	want := map[string]int{
+		"a": 2, `a."b c"`: 2, "m": 3, "l": 6, "t": 9, "t.u": 9, "t.u.v": 10, "t.u.v[0]": 10, "t.u.v[1]": 11, "t.u.v[1][0]": 11, "t.u.v[1][1]": 12,
+		"t.u.v[1][1].w": 12, "t.u.v[1][1].w.x": 12, "t.u.v[1][1].y": 12, "t.u.v[1][1].y.z": 12, `t.u."kA\n"`: 14,
+		"t.s": 15, "t.s[0]": 15, "t.s[0].n": 16, "t.s[1]": 17, "t.s[1].n": 18, "t.s[1].deep": 19, "t.s[1].deep.o": 20,
+	}
+	got, deep := keyLines(text)
+	for key, line := range want {
+		if got[key] != line {
+			t.Errorf("%s is on line %d, want %d", key, got[key], line)
+		}
+	}
+	for key := range got {
+		if want[key] == 0 {
+			t.Errorf("%s was found and is not there", key)
+		}
+	}
+	if deep != 0 {
+		t.Errorf("too deep on line %d", deep)
+	}
+}
+
+func TestSizesAndDurations(t *testing.T) {
+	for s, want := range map[string]int64{
+		"0": 0, "1": 1, "512B": 512, "10KiB": 10 << 10, "64MiB": 64 << 20, "1GiB": 1 << 30, "3TiB": 3 << 40, "8388607TiB": 8388607 << 40, "9223372036854775807": 1<<63 - 1,
+	} {
+		n, problem := parseSize(s)
+		if n != want || problem != "" {
+			t.Errorf("%s: %d %s", s, n, problem)
+		}
+		if again, _ := parseSize(formatSize(n)); again != n {
+			t.Errorf("%s is written as %s", s, formatSize(n))
+		}
+	}
+	for _, s := range []string{"", "B", "KiB", "1 GiB", "1gib", "1GB", "1K", "1.5GiB", "-1", "-1MiB", "+1", "0x10", "1_000", "8388608TiB", "9223372036854775808", "99999999999999999999", "٣"} {
+		if n, problem := parseSize(s); problem == "" {
+			t.Errorf("%q is %d bytes", s, n)
+		}
+	}
+	for _, s := range []string{"", "2", "m", "2 m", "-1s", "1d", "1ns", "0.1ms", "99999999999h", "1e3s", strings.Repeat("9", 400) + "s"} {
+		if d, problem := parseDuration(s); problem == "" {
+			t.Errorf("%q is %v", s, d)
+		}
+	}
+}
