@@ -48,7 +48,7 @@ type jsonWord struct {
 	bare      int
 }
 
-const bareJSON = "\x00" // cannot be typed
+const bareJSON = "\x01" // what pflag sets for a flag without a value; help.go takes it out of the text
 
 func (j *jsonWord) String() string { return "" }
 func (j *jsonWord) Type() string   { return "object" }

@@ -97,7 +97,8 @@ func (p *project) detectPython() {
 		return
 	}
 	p.python = "python3"
-	p.pytest = exec.Command("python3", "-c", "import pytest").Run() == nil
+	// -I: nothing of the project, which may well hold a pytest.py, is imported outside of a box.
+	p.pytest = exec.Command("python3", "-I", "-c", "import pytest").Run() == nil
 }
 
 func (p *project) detectNode() {

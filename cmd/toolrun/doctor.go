@@ -25,8 +25,8 @@ func (a *app) doctorCmd() *cobra.Command {
 		Annotations: exitsAlso(statusHost),
 		RunE: func(*cobra.Command, []string) error {
 			checks := sandbox.Doctor()
-			missing := 0
-			t := table{columns: []column{{}, {title: "wall or limit"}, {title: "why not, and the remedy", gives: false}}}
+			missing, before := 0, ""
+			t := table{columns: []column{{}, {title: "wall or limit"}, {title: "why not, and the remedy"}}}
 			for _, c := range checks {
 				if a.flags.json {
 					if err := printJSON(a.stdout, check{c.Name, c.OK, c.Why, c.Remedy}); err != nil {
@@ -38,7 +38,12 @@ func (a *app) doctorCmd() *cobra.Command {
 					continue
 				}
 				missing++
-				t.add(cell{"✗", red}, cell{text: c.Name}, cell{text: c.Why + ": " + c.Remedy})
+				why := "as above"
+				if c.Why+c.Remedy != before {
+					why = c.Why + ": " + c.Remedy
+				}
+				before = c.Why + c.Remedy
+				t.add(cell{"✗", red}, cell{text: c.Name}, cell{text: why})
 			}
 			if !a.flags.json {
 				if err := t.print(a.stdout, a.screen()); err != nil {

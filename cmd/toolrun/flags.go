@@ -38,7 +38,7 @@ func (f *flags) register(root *cobra.Command) {
 	p.StringVar(&f.data, "data", "", "data directory (default $TOOLRUN_DATA, $XDG_STATE_HOME/toolrun, ~/.local/state/toolrun)")
 	p.StringVar(&f.catalog, "catalog", "", "catalog (default $TOOLRUN_CATALOG, then tools.toml here or above, up to the repository root)")
 	p.StringVar(&f.workspace, "workspace", "", "folder that the tools work in (default: this one)")
-	p.StringVar(&f.session, "session", "", "only this session")
+	p.StringVar(&f.session, "session", "", "only this session; for serve and call, the one to record under")
 	p.StringVar(&f.sinceText, "since", "", "from this time on: RFC 3339, a date (midnight UTC), or an age such as 7d, 12h")
 	p.StringVar(&f.untilText, "until", "", "before this time, written as for --since")
 	p.StringVar(&f.role, "role", "", "role of the agent (default $TOOLRUN_ROLE)")

@@ -44,7 +44,7 @@ func (a *app) help(cmd *cobra.Command, _ []string) {
 		}
 	}
 	if own := ownFlags(cmd); cmd.HasParent() && own.HasFlags() {
-		fmt.Fprintf(&b, "\nFlags:\n%s", own.FlagUsagesWrapped(100))
+		fmt.Fprintf(&b, "\nFlags:\n%s", strings.ReplaceAll(own.FlagUsagesWrapped(100), "[="+bareJSON+"]", ""))
 	}
 	if cmd.HasParent() {
 		b.WriteString("\nFlags of every command: 'toolrun --help'.\n")

@@ -33,7 +33,7 @@ func (a *app) initCmd() *cobra.Command {
 				return err
 			}
 			p := detect(dir, a.getenv)
-			walls := missingWalls()
+			walls, noBox := missingWalls(sandbox.Doctor())
 			c, err := writeCatalog(filepath.Join(dir, "tools.toml"), p, walls)
 			if err != nil {
 				return err
@@ -41,24 +41,37 @@ func (a *app) initCmd() *cobra.Command {
 			if err := a.acceptCatalog(c); err != nil {
 				return err
 			}
-			return a.tellNext(p, c, walls)
+			return a.tellNext(p, c, walls, noBox)
 		},
 	}
 }
 
-// missingWalls is what this host cannot enforce, with the reason.
-func missingWalls() []string {
-	var walls []string
-	for _, c := range sandbox.Doctor() {
-		if !c.OK {
-			walls = append(walls, c.Name+": "+c.Why)
+// missing is walls and limits that this host cannot put up for the same reason.
+type missing struct {
+	walls []string
+	why   string
+}
+
+func (m missing) String() string { return strings.Join(m.walls, ", ") + ": " + m.why }
+
+// missingWalls is what this host cannot enforce, by reason; noBox says that it can confine nothing at all.
+func missingWalls(checks []sandbox.Check) (all []missing, noBox bool) {
+	for _, c := range checks {
+		if c.OK {
+			continue
+		}
+		noBox = noBox || c.Name == "view"
+		if n := len(all); n > 0 && all[n-1].why == c.Why {
+			all[n-1].walls = append(all[n-1].walls, c.Name)
+		} else {
+			all = append(all, missing{[]string{c.Name}, c.Why})
 		}
 	}
-	return walls
+	return all, noBox
 }
 
 // writeCatalog writes tools.toml and reads it back as serve will.
-func writeCatalog(path string, p *project, walls []string) (*catalog.Catalog, error) {
+func writeCatalog(path string, p *project, walls []missing) (*catalog.Catalog, error) {
 	text, err := catalogText(p, walls)
 	if err != nil {
 		return nil, err
@@ -90,8 +103,11 @@ type initResult struct {
 	Missing     []string `json:"missing"`
 }
 
-func (a *app) tellNext(p *project, c *catalog.Catalog, walls []string) error {
-	result := initResult{c.Path(), append([]string{}, p.languages()...), c.Names(), c.FilesSHA256(), len(walls) > 0, append([]string{}, walls...)}
+func (a *app) tellNext(p *project, c *catalog.Catalog, walls []missing, noBox bool) error {
+	result := initResult{c.Path(), append([]string{}, p.languages()...), c.Names(), c.FilesSHA256(), len(walls) > 0, []string{}}
+	for _, m := range walls {
+		result.Missing = append(result.Missing, m.walls...)
+	}
 	if done, err := a.json(result); done {
 		return err
 	}
@@ -103,7 +119,10 @@ func (a *app) tellNext(p *project, c *catalog.Catalog, walls []string) error {
 		w("  not on PATH, so no tool was made of it: %s", name)
 	}
 	w("  tools: %s", list(c.Names()))
-	if len(walls) > 0 {
+	switch {
+	case noBox:
+		w("  this host cannot confine anything, so no tool will run here until that is mended: see 'toolrun doctor'")
+	case len(walls) > 0:
 		w("  this host cannot enforce everything, so the tools are best-effort: 'toolrun doctor' has the remedies")
 	}
 	w("")

@@ -123,5 +123,9 @@ func (a *app) rootCmd() *cobra.Command {
 	)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
+	if c, _, err := root.Find([]string{"completion"}); err == nil {
+		c.Short = "Print the script that makes a shell complete commands, flags and tool names."
+		c.Example = "  source <(toolrun completion bash)"
+	}
 	return root
 }

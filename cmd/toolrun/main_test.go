@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"toolrun/sandbox"
 )
 
 // The scripts run the real main: the test binary is copied and started under the name toolrun.
@@ -28,12 +30,16 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// condition knows [sandbox]: this host can enforce everything. With TOOLRUN_REQUIRE_SANDBOX=1, as in CI, it has to.
+// condition knows [root], and [sandbox]: this host can enforce everything. With TOOLRUN_REQUIRE_SANDBOX=1, as in CI, it
+// has to.
 func condition(cond string) (bool, error) {
+	if cond == "root" {
+		return os.Getuid() == 0, nil
+	}
 	if cond != "sandbox" {
 		return false, fmt.Errorf("unknown condition %q", cond)
 	}
-	missing := missingWalls()
+	missing, _ := missingWalls(sandbox.Doctor())
 	if len(missing) > 0 && os.Getenv("TOOLRUN_REQUIRE_SANDBOX") == "1" {
 		return false, fmt.Errorf("TOOLRUN_REQUIRE_SANDBOX is set, but this host lacks %v", missing)
 	}

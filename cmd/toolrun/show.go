@@ -19,7 +19,7 @@ func (a *app) showCmd() *cobra.Command {
 		Short:       "Tell the whole story of one call: what ran, how it ended, what was enforced, where it stands.",
 		Example:     "  toolrun show toolu_01AbC",
 		Args:        cobra.ExactArgs(1),
-		Annotations: exitsAlso(statusFound, statusUnverified, statusData),
+		Annotations: exitsAlso(statusFound, statusData),
 		RunE: func(_ *cobra.Command, args []string) error {
 			d, err := a.openForReading()
 			if err != nil {

@@ -27,11 +27,11 @@ type initData struct {
 	CargoHome       string
 	Make            bool
 	BestEffort      bool
-	Walls           []string // what this host cannot put up, and why
+	Walls           []missing
 }
 
 // catalogText is the tools.toml that init writes.
-func catalogText(p *project, walls []string) (string, error) {
+func catalogText(p *project, walls []missing) (string, error) {
 	var b strings.Builder
 	err := initTemplate.Execute(&b, initData{
 		Name: p.name, Languages: list(p.languages()), Found: p.found, Git: p.git,

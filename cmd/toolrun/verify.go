@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,7 @@ func (a *app) verifyCmd() *cobra.Command {
 			}
 			in := catchSignals(cmd.Context())
 			defer in.stop()
-			bar := progressBar{w: a.stderr, on: screenOf(a.stderr, a.getenv).terminal && !a.flags.json}
+			bar := progressBar{w: a.stderr, now: a.now, on: screenOf(a.stderr, a.getenv).terminal && !a.flags.json}
 			report, err := audit.Verify(in.ctx, d, bar.show)
 			bar.clear()
 			if errors.Is(err, context.Canceled) || in.err() != nil {
@@ -127,18 +128,19 @@ func findingText(f audit.Finding) string {
 type progressBar struct {
 	w     io.Writer
 	on    bool
-	drawn bool
+	now   func() time.Time
+	drawn time.Time // zero: not yet
 }
 
 func (p *progressBar) show(step string, done, total int) {
-	if p.on {
-		p.drawn = true
+	if now := p.now(); p.on && now.Sub(p.drawn) >= 100*time.Millisecond {
+		p.drawn = now
 		fmt.Fprintf(p.w, "\r\x1b[K%s %d of %d", escape(step), done, total)
 	}
 }
 
 func (p *progressBar) clear() {
-	if p.drawn {
+	if !p.drawn.IsZero() {
 		fmt.Fprint(p.w, "\r\x1b[K")
 	}
 }

@@ -85,6 +85,8 @@ func (a *app) openEngine(options engineOptions) (e *engine, err error) {
 		Jobs: options.jobs, Role: a.role(), Payloads: options.payloads, Now: a.now, Logger: a.logger(),
 	})
 	switch {
+	case err != nil && e.noHost != nil:
+		return e, &hostError{e.noHost} // once, and not for each tool
 	case errors.Is(err, errHost):
 		return e, err
 	case err != nil: // a folder or user that the catalog names is not there
