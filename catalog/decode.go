@@ -15,6 +15,22 @@ import (
 // ends at 1e308.
 const maxDigits = 1000
 
+// depth is how far arrays and objects are nested in a decoded value; a scalar has 0.
+func depth(v any) int {
+	deepest := 0
+	switch x := v.(type) {
+	case []any:
+		for _, one := range x {
+			deepest = max(deepest, depth(one)+1)
+		}
+	case map[string]any:
+		for _, one := range x {
+			deepest = max(deepest, depth(one)+1)
+		}
+	}
+	return deepest
+}
+
 // decodeObject reads a JSON object with numbers kept as they were written. Nothing and null are the empty object. It
 // refuses what the standard library lets pass: duplicate names, invalid UTF-8, lone surrogates. The error is an
 // *ArgumentError and quotes nothing.

@@ -81,6 +81,8 @@ func (l *loader) writtenSchema(t *table) (map[string]any, place, bool) {
 		var err error
 		if doc, err = decodeObject([]byte(text)); err != nil {
 			problem = strings.TrimPrefix(err.Error(), "arguments: ")
+		} else if depth(doc) > maxNesting {
+			problem = fmt.Sprintf("is nested deeper than %d", maxNesting)
 		}
 	}
 	if problem != "" {
