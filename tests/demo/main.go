@@ -112,7 +112,10 @@ func (d *demo) talk(ctx context.Context) (calls map[string]called, session strin
 		{"search", map[string]any{"pattern": "Spend"}},
 		{"go_test", nil},
 	} {
-		say("It calls %s %s.", c.tool, compact(c.args))
+		say("It calls %s.", strings.TrimSpace(c.tool+" "+compact(c.args)))
+		if c.tool == "go_test" {
+			fmt.Println("    (a fresh build cache is compiled first: that takes a while)")
+		}
 		result, err := box.CallTool(ctx, &mcp.CallToolParams{Name: c.tool, Arguments: c.args})
 		if err != nil {
 			return nil, "", fmt.Errorf("call %s: %w", c.tool, err)
