@@ -22,6 +22,9 @@ type Box struct {
 	late     []bind // trees that go to the call's own /tmp
 	tasks    int    // v1 hierarchies that a call enters
 	rlimits  []rlimit
+	root     int     // the template's root directory
+	allowed  []allow // Landlock's rules
+	seccomp  []unix.SockFilter
 	enforced []string
 
 	mu    sync.Mutex
@@ -51,7 +54,7 @@ func (e *MissingError) Error() string {
 
 // Box prepares the boxes of a profile. A wall or limit that cannot be put up is a *MissingError, unless the profile is
 // best-effort and the wall is none of those that hide the host's files.
-func (h *Host) Box(p Profile) (*Box, error) {
+func (h *Host) Box(p Profile) (_ *Box, err error) {
 	if len(h.missing) > 0 && !p.BestEffort {
 		missing := maps.Clone(h.missing)
 		if p.HostNetwork {
@@ -61,7 +64,12 @@ func (h *Host) Box(p Profile) (*Box, error) {
 			return nil, &MissingError{p.Name, missing}
 		}
 	}
-	b := &Box{host: h, profile: p, template: -1}
+	b := &Box{host: h, profile: p, template: -1, root: -1}
+	defer func() {
+		if err != nil {
+			b.Close()
+		}
+	}()
 	v, err := planView(&b.profile, h.cfg.Forbidden)
 	if err != nil {
 		return nil, err
@@ -71,29 +79,66 @@ func (h *Host) Box(p Profile) (*Box, error) {
 			b.late = append(b.late, bind)
 		}
 	}
-	if b.template, err = newTemplate(v); err != nil {
+	if b.root, err = newTmpfs("mode", "0755"); err != nil {
+		return nil, fmt.Errorf("make a root directory: %w", err)
+	}
+	if b.template, err = newTemplate(v, b.root); err != nil {
 		return nil, fmt.Errorf("build the view of tool %q: %w", p.Name, err)
 	}
+	if err := b.planAccess(v); err != nil {
+		return nil, err
+	}
 	if b.userNS, err = h.userNS(ids{p.UID, p.GID}); err != nil {
-		b.Close()
+		return nil, err
+	}
+	if b.seccomp, err = seccompFilter(p.Ptrace); err != nil {
 		return nil, err
 	}
 	if err := b.planLimits(); err != nil {
-		b.Close()
 		return nil, err
 	}
 	return b, nil
 }
 
+// planAccess lists what Landlock lets the tool do where: read all that is shown, use the devices, change its private
+// places and what is declared writable.
+func (b *Box) planAccess(v *view) error {
+	b.allowed = []allow{
+		{fd: b.root, rights: readRights},
+		{fd: -1, path: "/dev", rights: readRights | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
+		{fd: -1, path: "/box", rights: ^uint64(0)},
+		{fd: -1, path: TempDir, rights: ^uint64(0)},
+	}
+	for _, bind := range v.binds {
+		if !bind.write {
+			continue
+		}
+		fd, err := openResolved(bind.source)
+		if err != nil {
+			return fmt.Errorf("show %q: %w", bind.source, err)
+		}
+		a := allow{fd: fd, rights: ^uint64(0)}
+		if !bind.dir {
+			a.rights = fileRights
+		}
+		b.allowed = append(b.allowed, a)
+	}
+	return nil
+}
+
 // Close gives back what the box holds. No call may run.
 func (b *Box) Close() {
-	if b.template >= 0 {
-		unix.Close(b.template)
+	for _, a := range b.allowed {
+		if a.fd != b.root {
+			closeFD(&a.fd)
+		}
 	}
+	closeFD(&b.template)
+	closeFD(&b.root)
 	for _, l := range b.lanes {
 		l.close()
 	}
-	b.template, b.lanes = -1, nil
+	b.lanes, b.allowed = nil, nil
 }
 
 // has tells whether a wall or limit can be put up here.
@@ -122,7 +167,13 @@ func (b *Box) planLimits() error {
 	if !b.profile.HostNetwork && b.has("ns.net") {
 		b.enforced = append(b.enforced, "ns.net")
 	}
-	b.enforced = append(b.enforced, "view", "no_new_privs", "caps", "notty")
+	b.enforced = append(b.enforced, "view")
+	for _, w := range []string{"landlock", "seccomp"} {
+		if b.has(w) {
+			b.enforced = append(b.enforced, w)
+		}
+	}
+	b.enforced = append(b.enforced, "no_new_privs", "caps", "notty")
 	g, err := b.newGroup()
 	if err != nil {
 		return fmt.Errorf("limit tool %q: %w", b.profile.Name, err)

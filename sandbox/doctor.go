@@ -24,7 +24,7 @@ type Check struct {
 // Walls are all names that Result.Enforced may hold, in the order of the documents.
 var Walls = []string{
 	cgroup.Memory, cgroup.Swap, cgroup.Pids, cgroup.CPU, cgroup.CPUTime, "rlimit.nofile", "rlimit.fsize",
-	"ns.user", "ns.pid", "ns.mount", "ns.ipc", "ns.uts", "ns.cgroup", "ns.net", "view", "no_new_privs", "caps", "notty",
+	"ns.user", "ns.pid", "ns.mount", "ns.ipc", "ns.uts", "ns.cgroup", "ns.net", "view", "landlock", "seccomp", "no_new_privs", "caps", "notty",
 }
 
 // remedies, by the wall that is missing.
@@ -34,6 +34,8 @@ var remedies = map[string]string{
 	cgroup.Pids:    "mount the pids controller, or start toolrun in a cgroup that it may divide",
 	cgroup.CPU:     "mount the cpu controller, or start toolrun in a cgroup that it may divide",
 	cgroup.CPUTime: "mount the cpuacct controller, or start toolrun in a cgroup that it may divide",
+	"landlock":     "boot a kernel with CONFIG_SECURITY_LANDLOCK and landlock in its lsm= list (Linux 5.13)",
+	"seccomp":      "boot a kernel with CONFIG_SECCOMP_FILTER",
 	"ns.net":       "allow network namespaces (in a container: --privileged)",
 }
 

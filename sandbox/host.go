@@ -26,6 +26,7 @@ type Host struct {
 	tree    *cgroup.Tree
 	missing map[string]string // wall → why this host cannot put it up
 
+	landlock  unix.LandlockRulesetAttr
 	procMasks []string // dangerous files of /proc that this kernel has
 	ownPidNS  int      // to come back after a clone into another pid namespace
 	null      int      // /dev/null, read-only
@@ -74,6 +75,12 @@ func (h *Host) open() (err error) {
 		h.missing[limit] = why
 	}
 	h.background(h.tree.Sweep)
+	if h.landlock, err = landlockRuleset(); err != nil {
+		h.missing["landlock"] = err.Error()
+	}
+	if err := seccompAvailable(); err != nil {
+		h.missing["seccomp"] = err.Error()
+	}
 	for _, f := range procMasks {
 		if _, err := os.Stat(f); err == nil {
 			h.procMasks = append(h.procMasks, f)

@@ -36,7 +36,6 @@ type lane struct {
 	dir                 uintptr
 	initClone, prgClone *stage.CloneArgs
 	initOp, programOp   int
-	spawnStep           int // the first op of program whose failure is the tool's fault: bad directory, bad executable
 	// poll is two struct pollfd: of ready[0], and of the init's pidfd, which clone3 writes into it. A word of it serves as
 	// an int argument too: the kernel takes the low half.
 	poll [2]uintptr
@@ -176,7 +175,13 @@ func (b *Box) planProgram(l *lane) {
 	for _, s := range inheritedSignals {
 		p.Add("reset signals", unix.SYS_RT_SIGACTION, int(s), stage.Bytes(&sigaction{}), nil, 8)
 	}
-	l.spawnStep = p.Add("enter directory", unix.SYS_CHDIR, stage.At(&l.dir))
+	if b.has("landlock") {
+		planLandlock(p, b.host.landlock, b.allowed)
+	}
+	if b.has("seccomp") {
+		planSeccomp(p, b.seccomp)
+	}
+	p.Add("enter directory", unix.SYS_CHDIR, stage.At(&l.dir))
 	p.Add("unblock signals", unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, make([]byte, 8), nil, 8)
 	p.Add("execute", unix.SYS_EXECVE, stage.At(&l.exe), stage.At(&l.argv), stage.At(&l.env))
 }

@@ -11,13 +11,8 @@ import (
 
 // newTemplate carries a view out: it returns a mount namespace that holds it and nothing else. Each call gets a copy of
 // it, which costs a fraction of building it. Every source is resolved once, here, and held by its mount: a path that is
-// swapped later changes nothing.
-func newTemplate(v *view) (ns int, err error) {
-	root, err := newTmpfs("mode", "0755")
-	if err != nil {
-		return -1, fmt.Errorf("make root: %w", err)
-	}
-	defer unix.Close(root)
+// swapped later changes nothing. root is the detached tmpfs that becomes its root.
+func newTemplate(v *view, root int) (ns int, err error) {
 	if err := v.populate(root); err != nil {
 		return -1, err
 	}
@@ -116,8 +111,7 @@ func (b *bind) open() (int, error) {
 	default:
 		set |= unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_RDONLY
 	}
-	// The source has been resolved: a link in it now was put there by somebody else.
-	at, err := unix.Openat2(unix.AT_FDCWD, source, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	at, err := openResolved(source)
 	if err != nil {
 		return -1, err
 	}
@@ -132,6 +126,11 @@ func (b *bind) open() (int, error) {
 		return -1, err
 	}
 	return tree, nil
+}
+
+// openResolved opens a path that has been resolved: a link in it now was put there by somebody else, and is an error.
+func openResolved(path string) (int, error) {
+	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 }
 
 func newTmpfsReadOnly() (int, error) {

@@ -27,6 +27,7 @@ type Op struct {
 	want  int64   // a result below it is a failure
 	child *Op     // of a clone op: what the child walks
 	len   uintptr
+	out   *uintptr // nil, or where the result is stored too
 }
 
 // any result is accepted.
@@ -65,6 +66,16 @@ func (p *Program) Add(name string, nr int, args ...any) int {
 func (p *Program) Try(name string, nr int, args ...any) int {
 	return p.add(name, nr, anyResult, args)
 }
+
+// Into makes op i store its result in w too, e.g. a descriptor in a structure that a later op passes. The owner of w must
+// keep it alive and must not let it live on a stack.
+func (p *Program) Into(i int, w *uintptr) {
+	p.ops[i].out = w
+	p.keep = append(p.keep, w)
+}
+
+// Keep keeps v alive as long as the program: something that a structure of an op points to.
+func (p *Program) Keep(v any) { p.keep = append(p.keep, v) }
 
 // AtLeast appends a system call whose result must not be below want.
 func (p *Program) AtLeast(want int64, name string, nr int, args ...any) int {

@@ -22,7 +22,8 @@ func TestTheAssemblyKnowsTheLayoutOfOp(t *testing.T) {
 		{"want", unsafe.Offsetof(o.want), 72},
 		{"child", unsafe.Offsetof(o.child), 80},
 		{"len", unsafe.Offsetof(o.len), 88},
-		{"size", unsafe.Sizeof(o), 96},
+		{"out", unsafe.Offsetof(o.out), 96},
+		{"size", unsafe.Sizeof(o), 104},
 	} {
 		if f.got != f.want {
 			t.Errorf("%s is at %d, the assembly has %d", f.name, f.got, f.want)
@@ -44,6 +45,14 @@ func TestAVforkChildWalksItsOwnOpsAndItsEndIsSeen(t *testing.T) {
 			p.Add("never", unix.SYS_GETPID)
 		}, 127, "close"},
 		{"too little", func(p *Program) { p.AtLeast(1, "empty write", unix.SYS_WRITE, 2, nil, 0) }, 127, "empty write"},
+		{"a result as an argument", func(p *Program) {
+			i := p.Add("open", unix.SYS_OPENAT, unix.AT_FDCWD, "/dev/null", unix.O_RDONLY)
+			w := new(uintptr)
+			p.Into(i, w)
+			p.Add("close", unix.SYS_CLOSE, Result(i))
+			p.Add("open again", unix.SYS_OPENAT, unix.AT_FDCWD, "/dev/null", unix.O_RDONLY)
+			p.Add("close by word", unix.SYS_CLOSE, At(w))
+		}, 0, ""},
 		{"an argument by reference", func(p *Program) {
 			w := new(uintptr)
 			*w = 42

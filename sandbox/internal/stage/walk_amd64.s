@@ -13,7 +13,8 @@
 #define OP_WANT  72
 #define OP_CHILD 80
 #define OP_LEN   88
-#define OP_SIZE  96
+#define OP_OUT   96
+#define OP_SIZE  104
 
 #define SYS_exit_group 231
 #define FAILED         127
@@ -59,7 +60,11 @@ loop:
 	JMP   loop
 
 store:
-	MOVQ AX, OP_RET(R12)
+	MOVQ  AX, OP_RET(R12)
+	MOVQ  OP_OUT(R12), BX
+	TESTQ BX, BX
+	JEQ   2(PC)
+	MOVQ  AX, (BX)
 	CMPQ AX, OP_WANT(R12)
 	JLT  fail
 

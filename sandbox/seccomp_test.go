@@ -1,0 +1,83 @@
+package sandbox
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// decide runs the filter on one system call, as the kernel would.
+func decide(t *testing.T, filter []unix.SockFilter, arch, nr uint32, arg0, arg1 uint64) uint32 {
+	t.Helper()
+	var prog []bpf.Instruction
+	for _, f := range filter {
+		prog = append(prog, bpf.RawInstruction{Op: f.Code, Jt: f.Jt, Jf: f.Jf, K: f.K}.Disassemble())
+	}
+	vm, err := bpf.NewVM(prog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The VM loads big-endian, the kernel's seccomp_data has native order: each word is written the way the VM reads it.
+	data := make([]byte, 64)
+	for off, v := range map[int]uint32{dataNR: nr, dataArch: arch, dataArg0: uint32(arg0), dataArg0 + 4: uint32(arg0 >> 32), dataArg1: uint32(arg1), dataArg1 + 4: uint32(arg1 >> 32)} {
+		binary.BigEndian.PutUint32(data[off:], v)
+	}
+	ret, err := vm.Run(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return uint32(ret)
+}
+
+func TestTheSeccompFilterRefusesItsListAndNothingElse(t *testing.T) {
+	for _, ptrace := range []bool{false, true} {
+		filter, err := seccompFilter(ptrace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[int]uint32{unix.SYS_CLONE3: retNoSys}
+		for _, nr := range deniedSyscalls {
+			want[nr] = retPerm
+		}
+		for _, nr := range tracingSyscalls {
+			want[nr] = retPerm
+			if ptrace {
+				want[nr] = retAllow
+			}
+		}
+		for nr := range 600 {
+			w, ok := want[nr]
+			if !ok {
+				w = retAllow
+			}
+			if got := decide(t, filter, auditArchX86_64, uint32(nr), 0, 0); got != w {
+				t.Errorf("ptrace %v: system call %d gives %#x, want %#x", ptrace, nr, got, w)
+			}
+		}
+		for _, c := range []struct {
+			name       string
+			arch, nr   uint32
+			arg0, arg1 uint64
+			want       uint32
+		}{
+			{"a 32-bit program", 0x40000003, unix.SYS_READ, 0, 0, retNoSys},
+			{"x32", auditArchX86_64, x32Bit | unix.SYS_READ, 0, 0, retNoSys},
+			{"a thread", auditArchX86_64, unix.SYS_CLONE, unix.CLONE_VM | unix.CLONE_THREAD | unix.CLONE_SIGHAND, 0, retAllow},
+			{"a user namespace", auditArchX86_64, unix.SYS_CLONE, unix.CLONE_NEWUSER, 0, retPerm},
+			{"unshare files", auditArchX86_64, unix.SYS_UNSHARE, unix.CLONE_FILES, 0, retAllow},
+			{"unshare mounts", auditArchX86_64, unix.SYS_UNSHARE, unix.CLONE_NEWNS, 0, retPerm},
+			{"TIOCGWINSZ", auditArchX86_64, unix.SYS_IOCTL, 0, unix.TIOCGWINSZ, retAllow},
+			{"TIOCSTI", auditArchX86_64, unix.SYS_IOCTL, 0, tiocsti, retPerm},
+			{"TIOCSTI with high bits", auditArchX86_64, unix.SYS_IOCTL, 0, 1<<32 | tiocsti, retPerm},
+			{"TIOCLINUX", auditArchX86_64, unix.SYS_IOCTL, 0, tioclinux, retPerm},
+			{"AF_UNIX", auditArchX86_64, unix.SYS_SOCKET, unix.AF_UNIX, 0, retAllow},
+			{"AF_VSOCK", auditArchX86_64, unix.SYS_SOCKET, unix.AF_VSOCK, 0, retAF},
+		} {
+			if got := decide(t, filter, c.arch, c.nr, c.arg0, c.arg1); got != c.want {
+				t.Errorf("%s: %#x, want %#x", c.name, got, c.want)
+			}
+		}
+	}
+}
