@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 
 	"toolrun/archive/store"
@@ -82,7 +83,8 @@ func (v *verifier) checkObject(hash string) (size int64, f *Finding) {
 	if err == nil {
 		return size, nil
 	}
-	f = &Finding{File: path, Hash: hash, CallIDs: v.objects[hash], Text: err.Error()}
+	calls := slices.Compact(slices.Sorted(slices.Values(v.objects[hash])))
+	f = &Finding{File: path, Hash: hash, CallIDs: calls, Text: err.Error()}
 	switch {
 	case errors.Is(err, store.ErrMissing):
 		f.Kind = ObjectMissing
