@@ -22,6 +22,7 @@ func (*answered) MarshalJSON() ([]byte, error) { return []byte("{}"), nil }
 // call hands a tools/call to the backend and tells its reply. The context is the request's own, not the SDK's, which
 // also ends when nothing more can be read.
 func (s *server) call(r *request) (mcp.Result, error) {
+	s.passed.add(r.meta.era)
 	req := runner.Request{Name: r.name, Arguments: r.arguments, Origin: s.who.origin(r)}
 	s.announce(req.Origin)
 	if r.meta.progressToken != nil {

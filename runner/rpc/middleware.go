@@ -22,11 +22,11 @@ func (s *server) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		defer func() {
 			if v := recover(); v != nil {
-				s.panicked(method, v)
+				s.panicked(r.method, v)
 				res, err = nil, &jsonrpc.Error{Code: codeInternal, Message: "internal error"}
 			}
 		}()
-		switch method {
+		switch r.method {
 		case methodInitialize:
 			return s.initialize(ctx, method, req, r, next)
 		case methodList:
@@ -36,10 +36,14 @@ func (s *server) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 		case methodListen:
 			return s.listen(ctx, req, r)
 		case methodSetLevel: // not offered: nothing is ever logged to a client
-			return nil, &jsonrpc.Error{Code: codeNoMethod, Message: `method not found: "` + method + `"`}
+			return nil, noMethod(method)
 		}
 		return next(ctx, method, req)
 	}
+}
+
+func noMethod(method string) error {
+	return &jsonrpc.Error{Code: codeNoMethod, Message: `method not found: "` + method + `"`}
 }
 
 // panicked logs where a handler died. The value is told only where the runtime made it: others may hold arguments.

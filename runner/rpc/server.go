@@ -73,6 +73,7 @@ type server struct {
 	handshake *session    // of who began with initialize
 	stateless *session    // of everybody else
 	who       identified
+	passed    passed
 
 	// initialized says that initialize was read and has not failed: requests that do not say their protocol belong to it.
 	initialized atomic.Bool
@@ -139,6 +140,9 @@ func newServer(ctx context.Context, cfg Config) *server {
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
 	s.mcp.AddReceivingMiddleware(s.middleware)
+	mcp.AddReceivingCustomMethod(s.mcp, methodPassed, func(context.Context, *mcp.ServerSession, *mcp.ParamsBase) (*mcp.ResultBase, error) {
+		return nil, noMethod(methodPassed) // the middleware was not asked for a tools/call
+	})
 	s.handshake = connect(s, nil)
 	// A state that has InitializeParams lets requests pass that no initialize came before.
 	s.stateless = connect(s, &mcp.ServerSessionState{InitializeParams: &mcp.InitializeParams{ProtocolVersion: modernVersion}})

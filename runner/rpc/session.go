@@ -1,11 +1,13 @@
 package rpc
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -73,19 +75,37 @@ func (c *session) end() {
 // extraKey is where a request travels through the SDK, which passes an Extra on and never looks inside.
 const extraKey = "toolrun"
 
-// wire is the request as the SDK sees it: under an id of ours, because its own ids are a float64 or a string, and with
-// nothing of a tools/call but what says the protocol: the rest it would decode, copy and encode again for nobody.
+// wire is the request as the SDK sees it: under an id of ours, because its own ids are a float64 or a string. Of a
+// tools/call it sees only what says the protocol, and that only until it has passed it once, since the rest of a
+// conversation says the same: each look costs it 64 KiB of buffer, and decodes what nobody asks it for.
 func (r *request) wire() *jsonrpc.Request {
 	id, _ := jsonrpc.MakeID(float64(r.seq))
-	params := r.params
-	if r.method == methodCall {
-		params = []byte(`{"name":""}`)
-		if r.meta.era != nil {
-			params = append(append([]byte(`{"name":"","_meta":`), r.meta.era...), '}')
+	method, params := r.method, r.params
+	if method == methodCall {
+		method, params = methodPassed, nil
+		if era := r.meta.era; era != nil && !r.session.server.passed.is(era) {
+			method, params = methodCall, append(append([]byte(`{"name":"","_meta":`), era...), '}')
 		}
 	}
 	extra := &mcp.RequestExtra{TokenInfo: &auth.TokenInfo{Extra: map[string]any{extraKey: r}}}
-	return &jsonrpc.Request{ID: id, Method: r.method, Params: params, Extra: extra}
+	return &jsonrpc.Request{ID: id, Method: method, Params: params, Extra: extra}
+}
+
+// methodPassed is tools/call inside this process. As a method of a client it does not exist.
+const methodPassed = "toolrun/call"
+
+// passed is what a request said of its protocol that the SDK was content with.
+type passed struct{ era atomic.Pointer[[]byte] }
+
+func (p *passed) is(era []byte) bool {
+	known := p.era.Load()
+	return known != nil && bytes.Equal(*known, era)
+}
+
+func (p *passed) add(era []byte) {
+	if era != nil && !p.is(era) {
+		p.era.Store(&era)
+	}
 }
 
 // requestOf finds the request that the SDK carried through; nil for a notification.
