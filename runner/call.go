@@ -2,14 +2,12 @@ package runner
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
 	"toolrun/archive/ledger"
 	"toolrun/archive/redact"
+	"toolrun/archive/trace"
 	"toolrun/catalog"
 )
 
@@ -68,11 +66,13 @@ func (r *Runner) Call(ctx context.Context, req Request) (reply Reply) {
 // question is what policy is asked about this call.
 func (c *call) question() question {
 	q := question{
-		Tool:       c.tool,
-		Name:       c.row.ToolName.String(),
-		Duplicate:  c.id.Duplicate,
-		Problem:    c.problem,
-		Registered: c.r.cfg.Catalog.Names(),
+		Tool:      c.tool,
+		Name:      c.row.ToolName.String(),
+		Duplicate: c.id.Duplicate,
+		Problem:   c.problem,
+	}
+	if c.tool == nil {
+		q.Registered = c.r.cfg.Catalog.Names()
 	}
 	if c.id.Client != nil {
 		q.ID = c.id.Client.String()
@@ -135,61 +135,10 @@ func (c *call) commit(head redact.Text) Reply {
 	return Reply{Row: c.row}
 }
 
-// survive turns a panic of the runner into the end of this one call, on the record.
-func (c *call) survive(reply *Reply) {
-	v := recover()
-	if v == nil {
-		return
-	}
-	c.rules = c.r.cfg.Rules
-	what := "the runner failed in this call: " + c.rules.Text(fmt.Sprint(v)).String()
-	c.r.log.Error(what, "stack", string(debug.Stack()))
-	defer func() {
-		if again := recover(); again != nil {
-			*reply = Reply{Err: unavailable(errors.New(what))}
-		}
-	}()
-	for _, s := range c.streams {
-		s.abort()
-	}
-	if c.row.Seq != noSeq { // the row is written: the call has happened
-		*reply = Reply{Row: c.row}
-		return
-	}
-	if err := c.announceLate(); err != nil {
-		*reply = Reply{Err: unavailable(err)}
-		return
-	}
-	c.row.Flags = append(c.row.Flags, FlagPanic)
-	var d decision
-	d.refuse(OutcomeInterrupted, "", what, "call again, or report it")
-	*reply = c.refuse(d)
-}
-
-// announceLate puts a call on the record that a panic ended before its tool_call line: nothing of it ran.
-func (c *call) announceLate() error {
-	if c.announced {
-		return nil
-	}
-	if c.input.IsNull() {
-		input, err := c.rules.JSON([]byte(`"these arguments could not be read"`))
-		if err != nil {
-			return err
-		}
-		c.take(input)
-	}
-	if c.session == nil {
-		if err := c.identify(); err != nil {
-			return err
-		}
-	}
-	return c.announce(decision{})
-}
-
 // flagRedacted flags a call of which something was masked.
 func (c *call) flagRedacted() {
-	if c.row.Redactions > 0 && !slices.Contains(c.row.Flags, FlagRedacted) {
-		c.row.Flags = append(c.row.Flags, FlagRedacted)
+	if c.row.Redactions > 0 && !slices.Contains(c.row.Flags, trace.FlagRedacted) {
+		c.row.Flags = append(c.row.Flags, trace.FlagRedacted)
 	}
 }
 

@@ -78,12 +78,12 @@ func TestEveryEndOfAProgram(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		box                       boxFunc
-		outcome, status           string
-		errorType, signal         ledger.OrNull
-		exit                      int // -1: null
-		message                   string
-		nothingStarted, noMessage bool
+		box               boxFunc
+		outcome, status   string
+		errorType, signal ledger.OrNull
+		exit              int // -1: null
+		message           string
+		nothingStarted    bool
 	}{
 		"exit 3":      {box: exits(3, "", "oops\nbad thing\n \n"), outcome: "exit", status: "error", errorType: "ExitError", exit: 3, message: "exit status 3: bad thing"},
 		"exit 137":    {box: exits(137, "", ""), outcome: "exit", status: "error", errorType: "ExitError", exit: 137, message: "exit status 137"},
@@ -95,6 +95,7 @@ func TestEveryEndOfAProgram(t *testing.T) {
 		"spawn":       {box: res(sandbox.Result{Outcome: sandbox.SpawnFailed, Err: errors.New(`execute /x: no such file (ENOENT)`)}), outcome: "spawn_failed", status: "error", errorType: "SpawnError", exit: -1, message: "execute /x: no such file (ENOENT)", nothingStarted: true},
 		"unavailable": {box: res(sandbox.Result{Outcome: sandbox.Unavailable, Err: errors.New("no cgroup")}), outcome: "sandbox_unavailable", status: "blocked", errorType: "SandboxUnavailable", exit: -1, message: "no cgroup", nothingStarted: true},
 		"capture":     {box: res(sandbox.Result{Outcome: sandbox.CaptureFailed, Signal: 9, Err: errors.New("no space")}), outcome: "capture_failed", status: "error", errorType: "CaptureError", signal: "SIGKILL", exit: -1, message: "no space"},
+		"left over":   {box: res(sandbox.Result{Outcome: sandbox.TimedOut, Leftover: []int{4711}}), outcome: "timeout", status: "timeout", errorType: "TimeoutError", exit: -1, message: "timed out after 2m0s: last words; the kernel could not kill [4711]"},
 		"box panics":  {box: func(context.Context, sandbox.Command) sandbox.Result { panic("boom") }, outcome: "interrupted", status: "error", errorType: "InterruptedError", exit: -1, message: "the box failed: boom"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,6 +113,9 @@ func TestEveryEndOfAProgram(t *testing.T) {
 			}
 			if exit != c.exit || row.ErrorMessage.String() != c.message {
 				t.Errorf("exit_code %d, message %q; want %d, %q", exit, row.ErrorMessage, c.exit, c.message)
+			}
+			if row.Status == ledger.StatusBlocked && (row.StartedAt != row.EndedAt || row.DurationMS != 0) {
+				t.Errorf("nothing started, from %s to %s", row.StartedAt, row.EndedAt)
 			}
 			if c.nothingStarted != (row.OutputHash == "") {
 				t.Errorf("output_hash %q", row.OutputHash)

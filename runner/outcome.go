@@ -76,12 +76,13 @@ type ending struct {
 	ExitCode *int   // only of a program that exited by itself
 	Signal   string // only where a signal ended the program: "SIGKILL"
 	Started  bool   // something of the tool ran
+	Leftover []int  // processes that the kernel could not kill
 }
 
 // endingOf turns the box's result into a row's words. cause is context.Cause of the call's context, okCodes the exit
 // codes that the tool declares as success. An exit code is never made up: a signal is not 137, and nothing is -1.
 func endingOf(res sandbox.Result, cause error, okCodes []int) ending {
-	e := ending{Started: res.Outcome != sandbox.SpawnFailed && res.Outcome != sandbox.Unavailable}
+	e := ending{Started: res.Outcome != sandbox.SpawnFailed && res.Outcome != sandbox.Unavailable, Leftover: res.Leftover}
 	if res.HasExit && res.Signal == 0 {
 		e.ExitCode = &res.ExitCode
 	}

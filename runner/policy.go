@@ -6,18 +6,14 @@ import (
 	"strings"
 
 	"toolrun/archive/ledger"
+	"toolrun/archive/trace"
 	"toolrun/catalog"
 )
 
-// Flags of trace lines and rows that this package sets.
+// Flags of trace lines and rows that the runner sets besides those of package trace.
 const (
-	FlagUnknownTool      = "UNKNOWN_TOOL"
-	FlagInvalidArguments = "INVALID_ARGUMENTS"
-	FlagDuplicateID      = "DUPLICATE_ID"
-	FlagRedacted         = "REDACTED"
-	FlagUnusedTool       = "UNUSED_TOOL"
-	FlagUnkilled         = "UNKILLED" // a process that the kernel could not kill was left behind
-	FlagPanic            = "PANIC"    // toolrun itself failed in this call
+	FlagUnkilled = "UNKILLED" // a process that the kernel could not kill was left behind
+	FlagPanic    = "PANIC"    // toolrun itself failed in this call
 )
 
 // Approval of a row.
@@ -63,17 +59,17 @@ func (d *decision) refuse(outcome, flag, reason, advice string) {
 func decide(q question) decision {
 	var d decision
 	if q.Tool == nil {
-		d.refuse(OutcomeUnknownTool, FlagUnknownTool, "unknown tool: "+q.Name, registeredTools(q.Registered))
+		d.refuse(OutcomeUnknownTool, trace.FlagUnknownTool, "unknown tool: "+q.Name, registeredTools(q.Registered))
 	}
 	if q.Duplicate {
-		d.refuse(OutcomeDuplicateID, FlagDuplicateID, fmt.Sprintf("the call id %q was already used in this run", q.ID),
+		d.refuse(OutcomeDuplicateID, trace.FlagDuplicateID, fmt.Sprintf("the call id %q was already used in this run", q.ID),
 			"nothing was started: send the call again under an id of its own")
 	}
 	if q.Tool == nil {
 		return d
 	}
 	if q.Problem != nil {
-		d.refuse(OutcomeInvalidArguments, FlagInvalidArguments, fmt.Sprintf("invalid arguments for %s: %v", q.Tool.Name, q.Problem),
+		d.refuse(OutcomeInvalidArguments, trace.FlagInvalidArguments, fmt.Sprintf("invalid arguments for %s: %v", q.Tool.Name, q.Problem),
 			"nothing was started: correct the arguments and call again")
 	}
 	if q.Tool.Approval == catalog.ApprovalDeny {

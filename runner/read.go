@@ -121,7 +121,7 @@ func (c *call) identify() (err error) {
 	row.Provider = boundedOrNil(rules, o.Provider)
 	row.ParentCallID = boundedOrNil(rules, o.ParentCallID)
 	row.Client = boundedOrNil(rules, o.Client)
-	row.InputTokens, row.OutputTokens = o.InputTokens, o.OutputTokens
+	row.InputTokens, row.OutputTokens = count(o.InputTokens), count(o.OutputTokens)
 	row.EstimatedCostUSD = cost(r.cfg.Catalog, o)
 	row.TraceID, row.SpanID = hexID(o.TraceID, 32), hexID(o.SpanID, 16)
 	if c.id, err = r.ids.take(o.CallID); err != nil {
@@ -145,7 +145,7 @@ func (r *Runner) sessionID(o Origin) (id redact.Text, from string) {
 
 // cost is the estimated price, nil unless provider and both token counts are known and the catalog has a price.
 func cost(prices *catalog.Catalog, o Origin) *float64 {
-	if o.Provider == "" || o.InputTokens == nil || o.OutputTokens == nil || *o.InputTokens < 0 || *o.OutputTokens < 0 {
+	if o.Provider == "" || count(o.InputTokens) == nil || count(o.OutputTokens) == nil {
 		return nil
 	}
 	price, ok := prices.Price(o.Provider, o.Model)
@@ -154,6 +154,14 @@ func cost(prices *catalog.Catalog, o Origin) *float64 {
 	}
 	usd := price.CostUSD(*o.InputTokens, *o.OutputTokens)
 	return &usd
+}
+
+// count takes a number of tokens; a negative one is none.
+func count(n *int64) *int64 {
+	if n == nil || *n < 0 {
+		return nil
+	}
+	return n
 }
 
 // hexID takes an id of W3C trace context, which is lower-case hex of a fixed length; anything else is no id.

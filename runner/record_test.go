@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"toolrun/archive"
@@ -124,106 +122,6 @@ func noTemporaryFiles(t *testing.T, dir string) {
 	}))
 }
 
-// secretCatalog declares a secret and a tool that is told it.
-const secretCatalog = `
-[secrets]
-TOKEN = { env = "RUNNER_TEST_TOKEN" }
-[tools.echo]
-description = "gets the secret"
-command = ["/bin/sh", "{text}"]
-risk = "READ"
-env = { TOKEN = "$secret:TOKEN" }
-[tools.echo.params.text]
-type = "string"
-default = ""
-dash = true
-`
-
-func TestSecretsReachTheToolAndNothingElse(t *testing.T) {
-	const token = "sentinel-7731-token"
-	t.Setenv("RUNNER_TEST_TOKEN", token)
-	shape := "ghp_" + strings.Repeat("Q", 36)
-	var log lockedBuffer
-	var got sandbox.Command
-	g := newRig(t, secretCatalog, boxFunc(func(ctx context.Context, cmd sandbox.Command) sandbox.Result {
-		got = cmd
-		return exits(3, "out "+token+" "+shape+"\n", "err "+token+" "+shape+"\n")(ctx, cmd)
-	}), func(c *Config) {
-		c.Logger = newLogger(&log)
-	})
-	origin := Origin{CallID: token, SessionID: "s-" + token, TurnID: token, Model: token, Provider: token, ParentCallID: token, Client: token}
-	var said strings.Builder
-	say := func(r Reply) {
-		must(t, r.Err)
-		fmt.Fprintf(&said, "%s %+v\n", r.Text(), r.Facts())
-	}
-	say(g.Call(t.Context(), Request{Name: "echo", Arguments: args("text", token+" "+shape), Origin: origin}))
-	if got.Argv[1] != token+" "+shape || !slices.Contains(got.Env, "TOKEN="+token) {
-		t.Errorf("the tool got %q, %q", got.Argv, got.Env)
-	}
-	say(g.Call(t.Context(), Request{Name: "tool-" + token, Arguments: args(token, token)}))
-	say(g.Call(t.Context(), Request{Name: "echo", Arguments: args("text", 1, token, shape)}))
-	say(g.Call(t.Context(), Request{Name: "echo", Arguments: []byte(`"` + token)}))
-	rows, _ := g.end()
-	if rows[0].Redactions < 6 || !slices.Contains(rows[0].Flags, FlagRedacted) {
-		t.Errorf("redactions %d, flags %v", rows[0].Redactions, rows[0].Flags)
-	}
-	said.WriteString(log.String() + allFiles(t, g.dir.Path()))
-	for _, secret := range []string{token, shape} {
-		if i := strings.Index(said.String(), secret); i >= 0 {
-			t.Errorf("a secret leaked: …%s…", said.String()[max(i-200, 0):i+len(secret)])
-		}
-	}
-}
-
-// allFiles is the content of every file below dir.
-func allFiles(t *testing.T, dir string) string {
-	t.Helper()
-	var all strings.Builder
-	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		b, err := os.ReadFile(path)
-		all.Write(b)
-		return err
-	}))
-	return all.String()
-}
-
-func TestRedactFalseLiftsShapesAndNoDeclaredSecret(t *testing.T) {
-	const token = "sentinel-7731-token"
-	t.Setenv("RUNNER_TEST_TOKEN", token)
-	shape := "ghp_" + strings.Repeat("Q", 36)
-	g := newRig(t, strings.Replace(secretCatalog, `risk = "READ"`, "risk = \"READ\"\nredact = false", 1), exits(0, token+" "+shape, ""))
-	reply := g.Call(t.Context(), Request{Name: "echo", Arguments: args("text", token+" "+shape)})
-	must(t, reply.Err)
-	if want := "[REDACTED] " + shape; reply.Stdout.Text != want || g.stored(string(reply.Row.OutputHash)) != want || g.stored(reply.Row.InputHash) != `{"text":"`+want+`"}` {
-		t.Errorf("output %q, input %s", reply.Stdout.Text, g.stored(reply.Row.InputHash))
-	}
-	g.end()
-}
-
-func TestPayloadsHashKeepsHashesAndDropsContent(t *testing.T) {
-	g := newRig(t, testCatalog, exits(2, "private-out\n", "private-err\n"), func(c *Config) { c.Payloads = PayloadsHash })
-	with := newRig(t, testCatalog, exits(2, "private-out\n", "private-err\n"))
-	reply := g.Call(t.Context(), Request{Name: "echo", Arguments: args("text", "private-in")})
-	must(t, reply.Err)
-	if reply.Stdout.Text != "private-out\n" {
-		t.Errorf("the caller gets %q", reply.Stdout.Text)
-	}
-	same := with.Call(t.Context(), Request{Name: "echo", Arguments: args("text", "private-in")})
-	rows, _ := g.end()
-	with.end()
-	row := rows[0]
-	if row.Payloads != "hash" || row.InputHash != same.Row.InputHash || row.OutputHash != same.Row.OutputHash || row.StderrHash != same.Row.StderrHash || row.ErrorMessage.String() != "exit status 2" {
-		t.Errorf("%q %s %s %s %q", row.Payloads, row.InputHash, row.OutputHash, row.StderrHash, row.ErrorMessage)
-	}
-	if strings.Contains(allFiles(t, g.dir.Path()), "private") {
-		t.Error("content is in the data directory")
-	}
-}
-
 func TestAPanicOfTheRunnerIsTheEndOfOneCallOnTheRecord(t *testing.T) {
 	for name, breakIt := range map[string]func(*Runner){
 		"while the arguments are read": func(r *Runner) { r.onlyDeclared = nil },
@@ -256,67 +154,6 @@ func TestAPanicBeforeAnythingCanBeRecordedIsAnAnswerAllTheSame(t *testing.T) {
 	}
 	g.sessions = sessions
 	g.end()
-}
-
-func TestTwoHundredConcurrentCallsKeepTheInvariants(t *testing.T) {
-	var path atomic.Value
-	var running, most, ran atomic.Int64
-	g := newRig(t, testCatalog, boxFunc(func(ctx context.Context, cmd sandbox.Command) sandbox.Result {
-		most.Store(max(most.Load(), running.Add(1)))
-		defer running.Add(-1)
-		ran.Add(1)
-		text, err := os.ReadFile(path.Load().(string))
-		if err != nil || !strings.Contains(string(text), `"arguments":{"text":"`+cmd.Argv[3]+`"}`) {
-			t.Errorf("call %s started before its tool_call line", cmd.Argv[3])
-		}
-		return exits(len(cmd.Argv[3])%2, strings.Repeat(cmd.Argv[3]+"\n", 3000), cmd.Argv[3])(ctx, cmd)
-	}))
-	path.Store(g.cfg.Run.Path())
-	var wg sync.WaitGroup
-	for i := range 200 {
-		wg.Go(func() {
-			ctx, cancel := context.WithCancelCause(t.Context())
-			defer cancel(nil)
-			req := Request{Name: "echo", Arguments: args("text", fmt.Sprintf("n%d.", i)), Origin: Origin{CallID: fmt.Sprint("c", i), SessionID: fmt.Sprint("s", i%7), TurnID: fmt.Sprint(i % 5)}}
-			switch i % 10 {
-			case 3:
-				req.Name = "invented"
-			case 4:
-				req.Origin.CallID = "c0"
-			case 5:
-				req.Arguments = args("text", i)
-			case 6:
-				cancel(ErrCancelled)
-			}
-			reply := g.Call(ctx, req)
-			if reply.Err != nil {
-				t.Error(reply.Err)
-				return
-			}
-			found := false
-			for row, err := range ledger.Rows(g.dir.Path()) {
-				found = found || err == nil && row.Seq == reply.Row.Seq && row.ToolCallID == reply.Row.ToolCallID
-			}
-			if !found {
-				t.Errorf("an answer without its row: %s", reply.Row.ToolCallID)
-			}
-		})
-	}
-	wg.Wait()
-	rows, _ := g.end()
-	if len(rows) != 200 || ran.Load() != 120 || most.Load() > DefaultJobs {
-		t.Errorf("%d rows, %d ran, at most %d at a time", len(rows), ran.Load(), most.Load())
-	}
-	outcomes := make(map[string]int)
-	for i, row := range rows {
-		outcomes[row.Outcome]++
-		if row.Seq != int64(i) {
-			t.Errorf("row %d has seq %d", i, row.Seq)
-		}
-	}
-	if outcomes[OutcomeUnknownTool] != 20 || outcomes[OutcomeDuplicateID] < 19 || outcomes[OutcomeInvalidArguments] != 20 || outcomes[OutcomeCancelled] != 20 {
-		t.Errorf("outcomes: %v", outcomes)
-	}
 }
 
 func TestCloseNamesWhatNobodyCalled(t *testing.T) {

@@ -1,0 +1,134 @@
+package runner
+
+import (
+	"fmt"
+	"strings"
+
+	"toolrun/archive/ledger"
+	"toolrun/archive/redact"
+	"toolrun/sandbox"
+)
+
+// describe puts what will be executed into the row.
+func (c *call) describe(plan *plan, cmd sandbox.Command) {
+	c.row.Argv = c.argv(cmd.Argv)
+	c.row.Cwd = boundedOrNil(c.rules, cmd.Dir)
+	c.row.ExePath = boundedOrNil(c.rules, cmd.Exe)
+	c.row.User = ledger.OrNull(plan.user)
+}
+
+// maxArgvBytes bounds the argv of a row; a longer one is there as its hash.
+const maxArgvBytes = 4 << 10
+
+func (c *call) argv(argv []string) redact.JSON {
+	list := c.rules.Strings(argv)
+	if c.r.cfg.Payloads != PayloadsHash && len(list.Raw()) <= maxArgvBytes {
+		return list
+	}
+	return hashOf(c.rules, list)
+}
+
+// measure puts what the box measured into the row.
+func (c *call) measure(res sandbox.Result, end ending) {
+	row := c.row
+	row.ExitCode, row.Signal = end.ExitCode, ledger.OrNull(end.Signal)
+	if res.Enforced != nil {
+		row.Enforced = res.Enforced
+	}
+	if len(end.Leftover) > 0 {
+		row.Flags = append(row.Flags, FlagUnkilled)
+		c.r.log.Error("the kernel could not kill processes of a call", "tool_call_id", row.ToolCallID.String(), "pids", end.Leftover)
+	}
+	if !end.Started {
+		return
+	}
+	if res.CPU >= 0 {
+		row.CPUMS = new(res.CPU.Milliseconds())
+	}
+	if res.MemoryPeakBytes >= 0 {
+		row.MemoryPeakBytes = new(res.MemoryPeakBytes)
+	}
+	if res.OOMKills >= 0 {
+		row.OOMKills = new(res.OOMKills)
+	}
+	if res.PidsMeasured {
+		row.PidsLimitHit = new(res.PidsLimitHit)
+	}
+}
+
+// exeHash waits for the hash of the program, unless the row is urgent.
+func (c *call) exeHash(hash <-chan string, end ending) {
+	if hash == nil {
+		return
+	}
+	if end.Outcome != OutcomeInterrupted {
+		c.row.ExeSHA256 = ledger.OrNull(<-hash)
+		return
+	}
+	select {
+	case h := <-hash:
+		c.row.ExeSHA256 = ledger.OrNull(h)
+	default:
+	}
+}
+
+// finish ends the captures, writes the row and makes the reply.
+func (c *call) finish(end ending, cause error) Reply {
+	var ended [2]captured
+	for i, s := range c.streams {
+		if !end.Started {
+			s.abort()
+			continue
+		}
+		ended[i] = s.finish()
+		if ended[i].Err != nil {
+			end.Outcome, cause = OutcomeCaptureFailed, ended[i].Err
+		}
+	}
+	out, errs := &ended[0], &ended[1]
+	row := c.row
+	row.Outcome = end.Outcome
+	v := verdictOf(end.Outcome, end.Started)
+	row.Status, row.ErrorType = v.Status, v.ErrorType
+	row.OutputHash, row.StoredBytes, row.OutputBytes = out.Hash, out.Stored, out.Bytes
+	row.StderrBytes = errs.Bytes
+	if errs.Bytes > 0 {
+		row.StderrHash = errs.Hash
+	}
+	row.Truncated = out.Truncated || errs.Truncated
+	row.Redactions += out.Redactions + errs.Redactions
+
+	said := errs
+	if c.tool.StderrMerge {
+		said = out
+	}
+	var message string
+	if row.Status != ledger.StatusSuccess {
+		message = c.errorMessage(end, cause, said.LastLine)
+	}
+	if len(end.Leftover) > 0 {
+		message = strings.TrimPrefix(fmt.Sprintf("%s; the kernel could not kill %v", message, end.Leftover), "; ")
+	}
+	if message != "" {
+		row.ErrorMessage = c.message(message)
+	}
+	if row.Status == ledger.StatusBlocked { // nothing was started: both times are that of the refusal
+		c.span(c.r.now(), 0)
+	}
+	head := redact.Text{}
+	if c.r.cfg.Payloads != PayloadsHash {
+		row.OutputSummary, head = c.summaries(out, errs)
+	}
+	reply := c.commit(head)
+	if reply.Err == nil {
+		budget := c.tool.PreviewBytes
+		if c.tool.Builtin != "" {
+			budget += errs.Bytes // a part that was asked for with the length of a preview is shown whole
+		}
+		reply.Stdout, reply.Stderr = previews(out, errs, int(budget))
+		if end.Outcome == OutcomeSandboxUnavailable {
+			reply.Message = row.ErrorMessage.String() + "; nothing was started"
+		}
+	}
+	return reply
+}
