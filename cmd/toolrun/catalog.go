@@ -78,7 +78,11 @@ func (a *app) catalogCheckCmd() *cobra.Command {
 				}
 				return err
 			}
-			for _, w := range c.Warnings() {
+			warnings := c.Warnings()
+			if _, err := c.ResolveSecrets(a.getenv, os.ReadFile); err != nil { // they may well be elsewhere than here
+				warnings = append(warnings, errorLines(err)...)
+			}
+			for _, w := range warnings {
 				if a.flags.json {
 					err = printJSON(a.stdout, finding{Type: "warning", Problem: w})
 				} else {
@@ -91,7 +95,7 @@ func (a *app) catalogCheckCmd() *cobra.Command {
 			if done, err := a.json(catalogHead(c)); done {
 				return err
 			}
-			return a.say("%s: %s, %s", c.Path(), count(len(c.Names()), "tool"), count(len(c.Warnings()), "warning"))
+			return a.say("%s: %s, %s", c.Path(), count(len(c.Names()), "tool"), count(len(warnings), "warning"))
 		},
 	}
 }

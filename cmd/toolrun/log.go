@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"toolrun/archive/redact"
 )
 
 // logSink is where the log goes. Writing never blocks: lines wait in a bounded queue for one goroutine that writes them
@@ -18,7 +20,7 @@ type logSink struct {
 	queue   chan []byte
 	done    chan struct{}
 	dropped atomic.Int64
-	redact  atomic.Pointer[func(string) string]
+	mask    atomic.Pointer[func(string) string] // nil until the catalog's secrets are known
 
 	mu     sync.RWMutex // held for reading by Write, for writing by Close
 	closed bool
@@ -44,8 +46,8 @@ func (s *logSink) Write(line []byte) (int, error) {
 		return len(line), nil
 	}
 	text := string(line)
-	if redact := s.redact.Load(); redact != nil {
-		text = (*redact)(text)
+	if mask := s.mask.Load(); mask != nil {
+		text = (*mask)(text)
 	}
 	select {
 	case s.queue <- []byte(text):
@@ -103,8 +105,14 @@ func (a *app) openLog() error {
 	return nil
 }
 
+// maskWith has everything that goes to stderr from now on masked by these rules.
+func (a *app) maskWith(rules *redact.Rules) {
+	a.mask = func(s string) string { return rules.Text(s).String() }
+	a.log.mask.Store(&a.mask)
+}
+
 // logger is the log of this invocation. It carries no arguments and no output of tools; what looks like a secret is
-// masked all the same once the catalog's secrets are known (logSink.redact). TextHandler quotes and escapes whatever is
+// masked all the same once the catalog's secrets are known (app.maskWith). TextHandler quotes and escapes whatever is
 // not printable.
 func (a *app) logger() *slog.Logger {
 	if a.log == nil {

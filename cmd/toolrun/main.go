@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,12 +29,13 @@ type app struct {
 	now            func() time.Time
 	flags          flags
 	log            *logSink
-	parsed         bool // the command line was understood: an error from here on is no usage error
+	mask           func(string) string // takes secrets out of what goes to stderr; set once the catalog's are known
+	parsed         bool                // the command line was understood: an error from here on is no usage error
 }
 
 // run is toolrun from the command line to the exit status.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer, env func(string) (string, bool)) int {
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, lookupEnv: env, now: time.Now}
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, lookupEnv: env, now: time.Now, mask: unmasked}
 	root := a.rootCmd()
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -43,8 +45,11 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, env func(stri
 	if a.log != nil {
 		a.log.Close()
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		return statusDone
+	case errors.Is(err, syscall.EPIPE) && cmd.Name() != "call":
+		return statusFailed // whoever read stdout has enough
 	}
 	if !a.parsed {
 		err = &usageError{err: err, cmd: cmd}
@@ -62,6 +67,8 @@ func (a *app) getenv(key string) string {
 	return value
 }
 
+func unmasked(s string) string { return s }
+
 // report says on stderr what went wrong, and where it was a matter of usage, where help is. It gives up after a while on
 // a stderr that nobody reads.
 func (a *app) report(err error) {
@@ -70,7 +77,7 @@ func (a *app) report(err error) {
 		if i == 0 && !isCatalogError(err) { // those begin with file:line:, as editors want it
 			line = "toolrun: " + line
 		}
-		fmt.Fprintln(&b, escape(line))
+		fmt.Fprintln(&b, escape(a.mask(line)))
 	}
 	var usage *usageError
 	if errors.As(err, &usage) && usage.cmd != nil {

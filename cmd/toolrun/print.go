@@ -34,7 +34,7 @@ func (a *app) say(format string, args ...any) error {
 
 // warn writes one line to stderr.
 func (a *app) warn(format string, args ...any) {
-	say(a.stderr, "toolrun: "+format, args...)
+	fmt.Fprintln(a.stderr, escape(a.mask(fmt.Sprintf("toolrun: "+format, args...))))
 }
 
 func say(w io.Writer, format string, args ...any) error {

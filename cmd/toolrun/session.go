@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/spf13/cobra"
 
@@ -30,21 +31,25 @@ func (a *app) sessionCmd() *cobra.Command {
 				return err
 			}
 			seen := damageSeen{a: a}
+			if filter.Session == "" {
+				last, err := lastSession(query.Rows(d, filter), &seen)
+				if err != nil {
+					return err
+				}
+				if last == "" {
+					if !a.flags.json {
+						a.say("No calls.")
+					}
+					return seen.result()
+				}
+				filter.Session, seen.quiet = last, true // the second reading meets the same damage
+			}
 			rows, err := collect(query.Rows(d, filter), &seen)
 			if err != nil {
 				return err
 			}
-			if filter.Session == "" {
-				rows = lastSession(rows)
-			}
 			if len(rows) == 0 {
-				if filter.Session != "" {
-					return errors.Join(fmt.Errorf("no calls of session %q in %s", filter.Session, d.Path()), seen.result())
-				}
-				if !a.flags.json {
-					a.say("No calls.")
-				}
-				return seen.result()
+				return errors.Join(fmt.Errorf("no calls of session %q in %s", filter.Session, d.Path()), seen.result())
 			}
 			if a.flags.json {
 				err = a.printRows(rows)
@@ -60,7 +65,7 @@ func (a *app) sessionCmd() *cobra.Command {
 }
 
 // collect gathers rows, and names damaged lines on the way.
-func collect(all func(func(*ledger.Row, error) bool), seen *damageSeen) ([]*ledger.Row, error) {
+func collect(all iter.Seq2[*ledger.Row, error], seen *damageSeen) ([]*ledger.Row, error) {
 	var rows []*ledger.Row
 	for row, err := range all {
 		if err != nil {
@@ -74,19 +79,18 @@ func collect(all func(func(*ledger.Row, error) bool), seen *damageSeen) ([]*ledg
 	return rows, nil
 }
 
-// lastSession are the rows of the session that the last row belongs to.
-func lastSession(rows []*ledger.Row) []*ledger.Row {
-	if len(rows) == 0 {
-		return nil
-	}
-	id := rows[len(rows)-1].SessionID.String()
-	var last []*ledger.Row
-	for _, row := range rows {
-		if row.SessionID.String() == id {
-			last = append(last, row)
+// lastSession is the session of the last row, "" where there is none.
+func lastSession(all iter.Seq2[*ledger.Row, error], seen *damageSeen) (id string, err error) {
+	for row, err := range all {
+		if err != nil {
+			if err := seen.note(err); err != nil {
+				return "", err
+			}
+			continue
 		}
+		id = row.SessionID.String()
 	}
-	return last
+	return id, nil
 }
 
 // printSession prints a head with the counts and one line a call.

@@ -56,8 +56,7 @@ func (a *app) openEngine(options engineOptions) (e *engine, err error) {
 		return nil, err
 	}
 	rules := redact.New(secrets)
-	mask := func(s string) string { return rules.Text(s).String() }
-	a.log.redact.Store(&mask)
+	a.maskWith(rules)
 
 	e = &engine{catalog: c}
 	defer func() {
@@ -94,7 +93,10 @@ func (a *app) openEngine(options engineOptions) (e *engine, err error) {
 	}
 	// A run that died left calls open; closing them waits for nobody and nobody waits for it.
 	e.background.Go(func() error {
-		_, err := e.dir.Recover(e.run.ID())
+		n, err := e.dir.Recover(e.run.ID())
+		if n > 0 {
+			a.logger().Warn("calls that a dead run left open are closed", "calls", n)
+		}
 		return err
 	})
 	return e, nil
