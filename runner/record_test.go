@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"toolrun/archive"
 	"toolrun/archive/ledger"
 	"toolrun/archive/trace"
 	"toolrun/sandbox"
@@ -173,12 +172,6 @@ risk = "READ"
 		t.Errorf("a call after Close: %+v", reply)
 	}
 	must(t, g.Close())
-}
-
-func TestDurabilityRowSyncsTheLineBeforeTheTool(t *testing.T) {
-	g := newRig(t, testCatalog, exits(0, "x", ""), func(c *Config) { c.Archive.Config.Durability = archive.PerRow })
-	must(t, g.Call(t.Context(), Request{Name: "echo"}).Err)
-	g.end()
 }
 
 func TestCostIsAnEstimateOnlyWhereAllIsKnown(t *testing.T) {
