@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"toolrun/archive"
 	"toolrun/archive/ledger"
@@ -74,10 +73,4 @@ func (s *damageSeen) result() error {
 		return nil
 	}
 	return told(fmt.Errorf("%s passed over: %w", count(s.n, "damaged line"), errFound))
-}
-
-// exists says whether a file is there.
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }

@@ -77,6 +77,7 @@ func (p *project) detectGo() {
 	}
 	if filepath.IsAbs(dir) && isDir(dir) {
 		p.goModCache = dir
+		p.found = append(p.found, "Go modules at "+dir)
 	}
 }
 
@@ -134,6 +135,7 @@ func (p *project) detectRust() {
 	}
 	if filepath.IsAbs(dir) && isDir(filepath.Join(dir, "registry")) {
 		p.cargoHome = dir
+		p.found = append(p.found, "crates at "+dir)
 	}
 }
 
