@@ -98,16 +98,16 @@ func TestNoByteIsLostAtTheEnd(t *testing.T) {
 	wg.Wait()
 }
 
-// hog makes the shell itself hold 300 MB.
-const hog = `x=$(yes | head -c 300000000); echo ${#x}`
+// hog makes the shell itself hold 100 MB.
+const hog = `x=$(yes | head -c 100000000); echo ${#x}`
 
 func TestMemoryLimit(t *testing.T) {
-	b, _ := testBox(t, func(p *Profile) { p.Limits.MemoryBytes = 64 << 20 })
+	b, _ := testBox(t, func(p *Profile) { p.Limits.MemoryBytes = 32 << 20 })
 	r, _ := run(t, b, 20*time.Second, "sh", "-c", hog)
 	if r.Outcome != OutOfMemory || r.OOMKills < 1 || r.Signal != unix.SIGKILL || r.HasExit {
 		t.Errorf("the main process: outcome %d, %d kills, signal %v", r.Outcome, r.OOMKills, r.Signal)
 	}
-	if r.MemoryPeakBytes < 60<<20 || r.MemoryPeakBytes > 65<<20 {
+	if r.MemoryPeakBytes < 30<<20 || r.MemoryPeakBytes > 33<<20 {
 		t.Errorf("peak %d", r.MemoryPeakBytes)
 	}
 	r, out := run(t, b, 20*time.Second, "sh", "-c", "("+hog+"); echo rc=$?; exit 0")

@@ -110,22 +110,34 @@ func Open() (*Tree, error) {
 	return t, nil
 }
 
-// makeRoot makes and locks our directory below parent.
-func makeRoot(parent, name string, controllers map[string]bool) (root, error) {
+// makeRoot makes and locks our directory below parent. Between the two a sweep of another process may take it for a dead
+// one's and remove it; then it is made again.
+func makeRoot(parent, name string, controllers map[string]bool) (r root, err error) {
+	for range 100 {
+		if r, err = tryRoot(parent, name, controllers); err != unix.ENOENT && err != unix.EWOULDBLOCK {
+			break
+		}
+	}
+	if err != nil {
+		return root{}, &os.PathError{Op: "make cgroup", Path: filepath.Join(parent, name), Err: err}
+	}
+	return r, nil
+}
+
+func tryRoot(parent, name string, controllers map[string]bool) (root, error) {
 	path := filepath.Join(parent, name)
-	if err := os.Mkdir(path, 0o755); err != nil {
+	if err := unix.Mkdir(path, 0o755); err != nil && err != unix.EEXIST {
 		return root{}, err
 	}
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return root{}, &os.PathError{Op: "open", Path: path, Err: err}
+		return root{}, err
 	}
-	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		unix.Close(fd)
-		return root{}, &os.PathError{Op: "lock", Path: path, Err: err}
+	err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		err = unix.Access(path, unix.F_OK) // it may have been removed before the lock was ours
 	}
-	// A sweep of another process may have taken the directory for a dead one's between the two steps above.
-	if _, err := os.Stat(path); err != nil {
+	if err != nil {
 		unix.Close(fd)
 		return root{}, err
 	}

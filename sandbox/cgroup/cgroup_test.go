@@ -1,0 +1,138 @@
+package cgroup
+
+import (
+	"os"
+	"sync"
+	"testing"
+)
+
+func testTree(t testing.TB) *Tree {
+	t.Helper()
+	tree, err := Open()
+	if err == nil && len(tree.Missing()) > 0 && os.Getenv("TOOLRUN_REQUIRE_SANDBOX") != "1" {
+		t.Skip(tree.Missing())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tree.Missing()) > 0 {
+		t.Fatal(tree.Missing())
+	}
+	t.Cleanup(func() {
+		if err := tree.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return tree
+}
+
+func TestAGroupHasItsLimits(t *testing.T) {
+	tree := testTree(t)
+	for _, mib := range []int64{64, 128, 64} {
+		g, err := tree.New(Limits{MemoryBytes: mib << 20, Pids: 20, CPUs: 0.5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var memory, pids int64
+		for i := range g.members {
+			m := &g.members[i]
+			if m.controllers["memory"] {
+				file := "memory.limit_in_bytes"
+				if tree.Mode() == "v2" {
+					file = "memory.max"
+				}
+				if memory, err = m.number(file); err != nil {
+					t.Error(err)
+				}
+			}
+			if m.controllers["pids"] {
+				if pids, err = m.number("pids.max"); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		if memory != mib<<20 || pids != 20 {
+			t.Errorf("memory %d, pids %d", memory, pids)
+		}
+		if _, err := g.Usage(); err != nil {
+			t.Error(err)
+		}
+		if err := g.Remove(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestALimitThatCannotBeSetIsAnError(t *testing.T) {
+	tree := testTree(t)
+	if g, err := tree.New(Limits{MemoryBytes: 64 << 20, Pids: -5, CPUs: 1}); err == nil {
+		g.Remove()
+		t.Error("a group without its limit")
+	}
+}
+
+// Sweeps of processes that start together must not take each other's directories.
+func TestTreesThatStartTogetherDoNotSweepEachOther(t *testing.T) {
+	testTree(t)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 20 {
+				tree, err := Open()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if len(tree.Missing()) > 0 {
+					t.Error(tree.Missing())
+				}
+				tree.Sweep()
+				g, err := tree.New(Limits{MemoryBytes: 64 << 20, Pids: 20, CPUs: 1})
+				if err != nil {
+					t.Error(err)
+				} else if err := g.Remove(); err != nil {
+					t.Error(err)
+				}
+				if err := tree.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestHierarchiesAreFoundByTheirMounts(t *testing.T) {
+	dir := t.TempDir()
+	for _, d := range []string{"/memory/a/b", "/cpu", "/unified/x", "/odd name/job"} {
+		if err := os.MkdirAll(dir+d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := "5:memory:/a/b\n4:cpu,cpuacct:/\n3:pids:/docker/42/job\n2:name=systemd:/\n0::/x\n"
+	info := "30 29 0:26 / " + dir + "/memory rw - cgroup cgroup rw,memory\n" +
+		"31 29 0:27 / " + dir + "/cpu rw - cgroup cgroup rw,cpu,cpuacct\n" +
+		"32 29 0:28 /docker/42 " + dir + `/odd\040name rw - cgroup cgroup rw,pids` + "\n" +
+		"33 29 0:29 / " + dir + "/systemd rw - cgroup cgroup rw,name=systemd\n" +
+		"34 29 0:30 / " + dir + "/unified rw - cgroup2 cgroup2 rw\n35 29 0:31 / /proc rw - proc proc rw\n"
+	got := map[string]string{}
+	for _, h := range parseHierarchies(own, info) {
+		name := "unified"
+		for c := range h.controllers {
+			name = c
+			if c == "cpuacct" {
+				name = "cpu"
+			}
+		}
+		got[name] = h.own
+	}
+	want := map[string]string{"memory": dir + "/memory/a/b", "cpu": dir + "/cpu", "pids": dir + "/odd name/job", "unified": dir + "/unified/x"}
+	for k, v := range want {
+		if got[k] != v {
+			t.Errorf("%s: %q, want %q", k, got[k], v)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("got %v", got)
+	}
+}
