@@ -212,20 +212,30 @@ func (h *chaosHost) make(t *testing.T, c chaotic) (facts, bool) {
 	return f, err == nil
 }
 
-// deadGroups are the control groups of servers that are gone: a living one holds a lock on its own.
+// deadGroups are the control groups of servers that are gone: a living one holds a lock on its own, and takes it while it
+// holds one on the folder above.
 func deadGroups() (left []string) {
 	for _, below := range []string{"*", "*/*", "*/*/*", "*/*/*/*"} {
 		dirs, _ := filepath.Glob("/sys/fs/cgroup/" + below + "/toolrun-*")
 		for _, dir := range dirs {
-			f, err := os.Open(dir)
-			if err != nil {
-				continue // gone meanwhile
-			}
-			if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			if isDead(dir) {
 				left = append(left, dir)
 			}
-			f.Close()
 		}
 	}
 	return left
+}
+
+func isDead(dir string) bool {
+	above, err := os.Open(filepath.Dir(dir))
+	if err != nil {
+		return false
+	}
+	defer above.Close()
+	group, err := os.Open(dir)
+	if err != nil {
+		return false // gone meanwhile
+	}
+	defer group.Close()
+	return unix.Flock(int(above.Fd()), unix.LOCK_EX) == nil && unix.Flock(int(group.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 }
