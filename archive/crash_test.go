@@ -243,6 +243,30 @@ func TestProcessesThatRecoverAtOnceCloseOnce(t *testing.T) {
 	verify(t, dir)
 }
 
+func TestRunThatCannotBeClosedKeepsNoOtherFromIt(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	runID := deadRun(t, dir)
+	for _, name := range []string{"live/aaaa", "live/zzzz", "runs/zzzz.jsonl"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "runs", "aaaa.jsonl"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	n, err := open(t, dir).Recover("next")
+	if n != 2 || err == nil || !strings.Contains(err.Error(), "recover run aaaa: ") || strings.Contains(err.Error(), "zzzz") {
+		t.Errorf("%d closed, %v", n, err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "runs", "aaaa.jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := open(t, dir).Recover("next"); n != 0 || err != nil {
+		t.Errorf("%d closed, %v", n, err)
+	}
+	checkClosed(t, dir, runID)
+}
+
 func hide(t *testing.T, dir string, runs []string) {
 	t.Helper()
 	for _, id := range runs {

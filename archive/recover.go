@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,65 +47,64 @@ func (d *Dir) recover(ids []string, closedBy string) (n int, err error) {
 			r.f.Close() // and with it the flock
 		}
 	}()
-	if err != nil {
-		return 0, fmt.Errorf("recover: %w", err)
-	}
+	// One run that cannot be closed does not keep the others from it.
+	failed := func(r *deadRun, cause error) { err = errors.Join(err, fmt.Errorf("recover run %s: %w", r.id, cause)) }
+	var open []*deadRun
 	for _, r := range dead {
 		if err := d.readDead(r); err != nil {
-			return 0, fmt.Errorf("recover run %s: %w", r.id, err)
+			failed(r, err)
+			continue
 		}
+		open = append(open, r)
 	}
-	if err := d.findRows(dead); err != nil {
-		return 0, fmt.Errorf("recover: %w", err)
+	if rowsErr := d.findRows(open); rowsErr != nil {
+		return 0, errors.Join(err, fmt.Errorf("recover: %w", rowsErr))
 	}
-	for _, r := range dead {
+	for _, r := range open {
 		closed, err := d.closeDead(r, closedBy)
 		n += closed
 		if err != nil {
-			return n, fmt.Errorf("recover run %s: %w", r.id, err)
+			failed(r, err)
 		}
 	}
-	return n, nil
+	return n, err
 }
 
 // deadRun is a run whose flock this process holds.
 type deadRun struct {
-	id    string
-	f     *os.File
-	size  int64
-	open  []*trace.Line // calls without their result, in order
-	used  []string      // every tool_call_id
-	rows  map[string]*ledger.Row
-	begun bool // it has a first line
+	id   string
+	f    *os.File
+	size int64
+	open []*trace.Line // calls without their result, in order
+	used []string      // every tool_call_id
+	rows map[string]*ledger.Row
 }
 
 // claimDead takes the flock of each run that nobody holds. It does so under the lock of the ledger, under which runs
-// begin: a marker without a file is then of a process that died between the two.
+// begin: a marker without a file is then of a process that died between the two. The error is of those that it had to
+// leave.
 func (d *Dir) claimDead(ids []string) (dead []*deadRun, err error) {
+	var errs []error
 	err = d.Ledger.Locked(func() error {
 		for _, id := range ids {
 			f, err := os.OpenFile(d.runPath(id), os.O_RDWR|os.O_APPEND, 0)
 			if errors.Is(err, fs.ErrNotExist) {
-				if err := d.unmark(id); err != nil {
-					return err
+				err = d.unmark(id)
+			} else if err == nil {
+				var free bool
+				if free, err = lockDead(f); free && err == nil {
+					dead = append(dead, &deadRun{id: id, f: f, rows: map[string]*ledger.Row{}})
+					continue
 				}
-				continue
+				f.Close()
 			}
 			if err != nil {
-				return err
+				errs = append(errs, fmt.Errorf("recover run %s: %w", id, err))
 			}
-			if free, err := lockDead(f); err != nil || !free {
-				f.Close()
-				if err != nil {
-					return err
-				}
-				continue
-			}
-			dead = append(dead, &deadRun{id: id, f: f, rows: map[string]*ledger.Row{}})
 		}
 		return nil
 	})
-	return dead, err
+	return dead, errors.Join(append(errs, err)...)
 }
 
 // lockDead takes the flock unless a run or another recovery holds it. A verifier's shared lock it waits for.
@@ -131,7 +131,7 @@ func (d *Dir) readDead(r *deadRun) error {
 	if err != nil {
 		return err
 	}
-	calls := map[string]*trace.Line{}
+	open := map[string]*trace.Line{}
 	for line, err := range trace.LinesOf(r.f, r.size) {
 		var damage *ledger.Damage
 		switch {
@@ -139,18 +139,15 @@ func (d *Dir) readDead(r *deadRun) error {
 			d.log.Warn("damaged line in a dead run", "err", damage)
 		case err != nil:
 			return err
-		case line.Type == trace.TypeCatalog:
-			r.begun = true
 		case line.Type == trace.TypeToolCall:
-			id := line.CallID.String()
-			r.used = append(r.used, id)
-			calls[id] = line
-			r.open = append(r.open, line)
+			r.used = append(r.used, line.CallID.String())
+			line.Raw = nil
+			open[line.CallID.String()] = line
 		case line.Type == trace.TypeToolResult:
-			delete(calls, line.CallID.String())
+			delete(open, line.CallID.String())
 		}
 	}
-	r.open = slices.DeleteFunc(r.open, func(l *trace.Line) bool { return calls[l.CallID.String()] != l })
+	r.open = slices.SortedFunc(maps.Values(open), func(a, b *trace.Line) int { return a.No - b.No })
 	return nil
 }
 

@@ -55,8 +55,8 @@ func (d *Dir) Begin(h trace.Header) (*trace.Run, error) {
 		}
 		h.RunID = id
 	}
-	path := d.runPath(h.RunID)
-	run := trace.New(path, h, d.now, func(create func() error) error {
+	var run *trace.Run
+	run = trace.New(d.runPath(h.RunID), h, d.now, func(create func() error) error {
 		return d.Ledger.Locked(func() error {
 			if err := d.mark(h.RunID); err != nil {
 				return fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -65,6 +65,7 @@ func (d *Dir) Begin(h trace.Header) (*trace.Run, error) {
 			if err := create(); err != nil {
 				return fmt.Errorf("%w: %w", ErrUnavailable, err)
 			}
+			d.sync.begun(run)
 			return nil
 		})
 	}, d.sync.wrote)
@@ -76,7 +77,6 @@ func (d *Dir) Begin(h trace.Header) (*trace.Run, error) {
 		return nil, fmt.Errorf("begin run: %w", err)
 	}
 	d.own.Store(h.RunID, run)
-	d.sync.begun(run)
 	return run, nil
 }
 

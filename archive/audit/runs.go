@@ -105,8 +105,8 @@ func (r *run) add(line *trace.Line) (again bool) {
 	if r.calls[id] == nil && r.results[id] == nil {
 		r.order = append(r.order, id)
 	}
-	line.Raw = nil
-	of[id] = line
+	// Only what pairing needs: a run may have many calls, and arguments are long.
+	of[id] = &trace.Line{No: line.No, Name: line.Name, ArgsSHA256: line.ArgsSHA256, ExitCode: line.ExitCode, OutputBytes: line.OutputBytes, Payloads: line.Payloads}
 	return false
 }
 
