@@ -59,3 +59,34 @@ func inArrayOfTables(meta toml.MetaData, key toml.Key) bool {
 	}
 	return false
 }
+
+// Whatever a client sends as arguments, Check accepts or refuses it, and an accepted argv is one that can be executed.
+func FuzzAnyArgumentsAreAcceptedOrRefused(f *testing.F) {
+	c, err := load("tools.toml", func(string) ([]byte, error) {
+		return []byte(every + lines(`[tools.b]`, `command = ["x", "{s}", ["-o{b}", "{o}"], "{l...}"]`, `stdin = "{o}"`, `risk = "READ"`, `[tools.b.params]`,
+			`s = { type = "string", default = "" }`, `b = { type = "boolean" }`, `o = { type = "object" }`, `l = { type = "array" }`)), nil
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range []string{`{"must":1,"l":["a"],"r":{"r":{}}}`, `{"s":"x","b":true,"o":{"k":[1e2,"\u0000"]},"l":[1,{},null]}`, `{"s":"-\u0000"}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		for _, tool := range c.Tools() {
+			a, err := tool.Check(raw)
+			var refused *ArgumentError
+			if err != nil && (!errors.As(err, &refused) || refused.Problem == "") {
+				t.Fatalf("not an ArgumentError: %v", err)
+			}
+			if err != nil {
+				continue
+			}
+			for i, s := range a.Argv() {
+				if strings.ContainsRune(s, 0) || i > 0 && strings.HasPrefix(s, "-") && s != "-o" {
+					t.Fatalf("argv %q of %q", a.Argv(), raw)
+				}
+			}
+		}
+	})
+}
