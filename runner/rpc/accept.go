@@ -43,7 +43,7 @@ func (s *server) acceptBatch(p *parser, line []byte) {
 	members, f := p.split(line)
 	switch {
 	case f != nil:
-	case !s.batches:
+	case !s.batches || !s.initialized.Load():
 		f = badRequest("a batch is answered in a " + batchVersion + " session only")
 	case len(members) == 0:
 		f = badRequest("the batch is empty")

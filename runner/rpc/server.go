@@ -83,7 +83,7 @@ type server struct {
 
 // Serve serves one client until In ends and everything that was read is answered: then it returns nil. When ctx ends it
 // interrupts every call, waits until their records are written, and returns the cause of ctx. With Config.Refuse it
-// returns that. Other errors are of reading.
+// returns that. Other errors are of reading. A read of In that ctx interrupted goes on until the caller closes In.
 //
 // Where Out is stdout the caller has to take SIGPIPE (and not to ignore it, which children would inherit): a write to a
 // closed stdout would else end the process before the rows of running calls are written.
@@ -137,6 +137,7 @@ func newServer(ctx context.Context, cfg Config) *server {
 	s.tools, s.names = listed(s.backend.Tools())
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "toolrun", Version: cfg.Version}, &mcp.ServerOptions{
 		Instructions: s.backend.Instructions(),
+		Logger:       slog.New(errorsOnly{cfg.Logger.Handler()}),
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
 	s.mcp.AddReceivingMiddleware(s.middleware)
@@ -147,6 +148,14 @@ func newServer(ctx context.Context, cfg Config) *server {
 	// A state that has InitializeParams lets requests pass that no initialize came before.
 	s.stateless = connect(s, &mcp.ServerSessionState{InitializeParams: &mcp.InitializeParams{ProtocolVersion: modernVersion}})
 	return s
+}
+
+// errorsOnly is the log of the SDK, which else tells of each session that it began.
+type errorsOnly struct{ slog.Handler }
+
+// Enabled implements slog.Handler.
+func (h errorsOnly) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelError && h.Handler.Enabled(ctx, l)
 }
 
 // drain brings everything that was read to its end, and then the sessions. In has ended, or ctx has.
