@@ -2,24 +2,16 @@ package rpc
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
-	"runtime"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"toolrun/runner"
 )
 
 // client is the other end of one Serve, over real pipes.
@@ -126,219 +118,6 @@ func eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// SCENARIOS 62.
-func TestLinesUpToTheMaximumAreAnsweredAndLongerOnesDrained(t *testing.T) {
-	b := newFake("echo")
-	c := serve(t, b)
-	arg := func(n int) string { return `{"s":"` + strings.Repeat("a", n) + `"}` }
-	fixed := len(call(1, "echo", arg(0)))
-	for i, length := range []int{1<<20 + fixed, 65535, 65536, 65537, MaxLineBytes} {
-		go c.send(call(i, "echo", arg(length-len(call(i, "echo", arg(0))))))
-		if a := c.read(); a.Error != nil || len(a.Result) < length-fixed {
-			t.Fatalf("line of %d bytes: %+v", length, a.Error)
-		}
-	}
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	go c.send(call(77, "echo", arg(40<<20)), ping("end"))
-	if a := c.read(); a.Error == nil || a.Error.Code != codeInvalidRequest || string(a.ID) != "77" {
-		t.Errorf("the long line: %+v", a)
-	}
-	if a := c.read(); string(a.ID) != `"end"` || a.Error != nil {
-		t.Errorf("ping: %+v", a)
-	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 8<<20 {
-		t.Errorf("%d bytes are kept of a line that was drained", grown)
-	}
-	if n := b.count(fmt.Sprintf("rejected -32600 %d bytes", len(call(77, "echo", arg(40<<20))))); n != 1 {
-		t.Errorf("rejected lines: %s", b.log())
-	}
-}
-
-// SCENARIOS 64.
-func TestRowIsWrittenWhenTheClientClosedStdout(t *testing.T) {
-	b := newFake("gate", "echo")
-	c := serve(t, b)
-	c.send(call(1, "gate", "{}"))
-	eventually(t, "the call runs", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.running["{}"] != nil })
-	c.out.Close()
-	c.send(ping(2), call(3, "echo", "{}"), "nonsense")
-	eventually(t, "a row of a call that came later", func() bool { return b.count("row 1 success ok") == 1 })
-	b.open("{}")
-	eventually(t, "the row", func() bool { return b.count("row 0 success ok") == 1 })
-	c.in.Close()
-	if err := c.wait(); err != nil {
-		t.Errorf("Serve returned %v", err)
-	}
-}
-
-// SCENARIOS 65.
-func TestCallsEndWhenBothPipesAreClosed(t *testing.T) {
-	for i := range 10 {
-		b := newFake("slow")
-		c := serve(t, b)
-		c.send(call(1, "slow", "{}"), call(2, "slow", "{}"))
-		eventually(t, "the calls run", func() bool { return b.count("call") == 2 })
-		if i%2 == 0 {
-			c.in.Close()
-			c.out.Close()
-		} else {
-			c.out.Close()
-			c.in.Close()
-		}
-		if err := c.wait(); err != nil {
-			t.Errorf("Serve returned %v", err)
-		}
-		if b.count("row") != 2 || strings.Count(b.log(), "error interrupted") != 2 {
-			t.Errorf("rows:\n%s", b.log())
-		}
-	}
-}
-
-func TestStdoutThatIsHeldKeepsCallsRunningAfterStdinEnded(t *testing.T) {
-	b := newFake("gate")
-	c := serve(t, b)
-	c.send(call(1, "gate", "{}"))
-	eventually(t, "the call runs", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.running["{}"] != nil })
-	c.in.Close()
-	select {
-	case <-c.ended:
-		t.Fatal("Serve ended before the answer")
-	case <-time.After(3 * pollMillis * time.Millisecond): // the watch polled and saw a reader
-	}
-	b.open("{}")
-	if a := c.read(); a.Error != nil {
-		t.Errorf("%+v", a)
-	}
-	if err := c.wait(); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestEOFGraceBoundsTheWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newFake("slow")
-		stdin, in := io.Pipe()
-		var out lockedBuffer
-		ended := make(chan error, 1)
-		go func() {
-			ended <- Serve(t.Context(), Config{In: stdin, Out: &out, Backend: b, EOFGrace: 2 * time.Second})
-		}()
-		io.WriteString(in, call(1, "slow", "{}")+"\n")
-		in.Close()
-		time.Sleep(2*time.Second - time.Nanosecond)
-		synctest.Wait()
-		if b.count("row") != 0 {
-			t.Error("the call ended before the grace period")
-		}
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		if err := <-ended; err != nil || b.count("row 0 error interrupted") != 1 {
-			t.Errorf("Serve returned %v:\n%s", err, b.log())
-		}
-		if !strings.Contains(out.take(), `"outcome":"interrupted"`) {
-			t.Error("the call is not answered")
-		}
-	})
-}
-
-// The runner kills what it runs; this is for what the kernel cannot kill.
-func TestServeReturnsAlthoughACallDoesNotEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newFake("gate")
-		stdin, in := io.Pipe()
-		ctx, stop := context.WithCancelCause(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- Serve(ctx, Config{In: stdin, Out: io.Discard, Backend: b}) }()
-		io.WriteString(in, call(1, "gate", "{}")+"\n")
-		synctest.Wait()
-		stop(runner.ErrInterrupted)
-		start := time.Now()
-		if err := <-ended; !errors.Is(err, runner.ErrInterrupted) || time.Since(start) != stopWait {
-			t.Errorf("Serve returned %v after %v", err, time.Since(start))
-		}
-		b.open("{}")
-		in.Close()
-	})
-}
-
-// deaf is a client that does not read.
-type deaf struct{ ear chan struct{} }
-
-func (d deaf) Write(p []byte) (int, error) {
-	<-d.ear
-	return 0, errors.New("gone")
-}
-
-func TestClientThatDoesNotReadHoldsUpNoRowAndNoStop(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newFake("echo")
-		stdin, in := io.Pipe()
-		d := deaf{make(chan struct{})}
-		ctx, stop := context.WithCancelCause(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- Serve(ctx, Config{In: stdin, Out: d, Backend: b}) }()
-		for i := range 100 {
-			io.WriteString(in, call(i, "echo", "{}")+"\n")
-		}
-		synctest.Wait()
-		if n := b.count("row"); n != 100 {
-			t.Errorf("%d rows", n)
-		}
-		start := time.Now()
-		stop(runner.ErrInterrupted)
-		<-ended
-		if took := time.Since(start); took > flushWait {
-			t.Errorf("Serve returned after %v", took)
-		}
-		close(d.ear)
-		in.Close()
-	})
-}
-
-func TestReadingIsPutOffWhileTooMuchWaitsForTheClient(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newFake("echo")
-		stdin, in := io.Pipe()
-		d := deaf{make(chan struct{})}
-		ended := make(chan error, 1)
-		go func() { ended <- Serve(t.Context(), Config{In: stdin, Out: d, Backend: b}) }()
-		big := `{"s":"` + strings.Repeat("a", 8<<20) + `"}`
-		const calls = 10
-		var sent atomic.Int32
-		next := make(chan int)
-		go func() {
-			for i := range next {
-				io.WriteString(in, call(i, "echo", big)+"\n")
-				sent.Add(1)
-			}
-			in.Close()
-		}()
-		i := 0
-		for ; i == int(sent.Load()); i++ { // until one is not taken
-			if i == calls {
-				t.Fatal("everything was read")
-			}
-			next <- i
-			synctest.Wait()
-		}
-		if i == 1 {
-			t.Error("nothing was read")
-		}
-		close(d.ear) // the write fails: what waits is dropped, and reading goes on
-		for ; i < calls; i++ {
-			next <- i
-		}
-		close(next)
-		if err := <-ended; err != nil || b.count("row") != calls {
-			t.Errorf("Serve returned %v, %d rows", err, b.count("row"))
-		}
-	})
-}
-
 // SCENARIOS 67.
 func TestCancelAtAnyMomentGivesOneRowAndAtMostOneAnswer(t *testing.T) {
 	b := newFake("echo", "slow")
@@ -394,30 +173,6 @@ func TestCancelAtAnyMomentGivesOneRowAndAtMostOneAnswer(t *testing.T) {
 	}
 }
 
-// SCENARIOS 68.
-func TestSlowCallsHoldNobodyUp(t *testing.T) {
-	b := newFake("slow", "echo")
-	c := serve(t, b)
-	for i := range 300 {
-		c.send(call(1000+i, "slow", "{}"))
-	}
-	c.send(call(2, "slow", "{}"), ping(3), `{"jsonrpc":"2.0","id":4,"method":"tools/list"}`, call(5, "echo", "{}"))
-	got := map[string]bool{}
-	for range 3 {
-		got[string(c.read().ID)] = true
-	}
-	if !got["3"] || !got["4"] || !got["5"] {
-		t.Errorf("answered: %v", got)
-	}
-	c.stop(runner.ErrInterrupted)
-	for range 301 {
-		c.read()
-	}
-	if err := c.wait(); !errors.Is(err, runner.ErrInterrupted) {
-		t.Error(err)
-	}
-}
-
 // SCENARIOS 70, with the bytes that a txtar file cannot hold.
 func TestBytesThatAreNoTextAreAnswered(t *testing.T) {
 	b := newFake("echo")
@@ -458,68 +213,6 @@ func TestAnyIntegerAndStringIsAnId(t *testing.T) {
 	}
 }
 
-func TestRequestsReadBeforeTheEndAreAnswered(t *testing.T) {
-	b := newFake("echo")
-	c := serve(t, b)
-	const n = 500
-	var lines []string
-	for i := range n {
-		lines = append(lines, call(i, "echo", "{}"), ping(n+i))
-	}
-	go func() {
-		c.send(lines...)
-		c.in.Close()
-	}()
-	seen := make(map[string]bool)
-	for range 2 * n {
-		seen[string(c.read().ID)] = true
-	}
-	if err := c.wait(); err != nil || len(seen) != 2*n {
-		t.Errorf("%d answers, Serve returned %v", len(seen), err)
-	}
-}
-
-func TestLastLineNeedsNoNewline(t *testing.T) {
-	c := serve(t, newFake("echo"))
-	io.WriteString(c.in, call(1, "echo", "{}"))
-	c.in.Close()
-	if a := c.read(); a.Error != nil {
-		t.Errorf("%+v", a)
-	}
-	if err := c.wait(); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestRefusingHostAnswersTheFirstRequestAndEnds(t *testing.T) {
-	remedy := errors.New("memory limits need cgroups: run it in a delegated scope")
-	for _, first := range []string{ping("x"), `{"jsonrpc":"2.0","id":"x","method":"server/discover"}`, call("x", "echo", "{}")} {
-		b := newFake("echo")
-		c := serve(t, b, func(cfg *Config) { cfg.Refuse = remedy })
-		c.send("nonsense", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, first, ping("y"))
-		if a := c.read(); a.Error == nil || a.Error.Code != codeParse {
-			t.Errorf("%+v", a)
-		}
-		if a := c.read(); a.Error == nil || a.Error.Message != remedy.Error() || string(a.ID) != `"x"` {
-			t.Errorf("%+v", a)
-		}
-		if err := c.wait(); !errors.Is(err, remedy) {
-			t.Errorf("Serve returned %v", err)
-		}
-		if b.count("call") != 0 {
-			t.Error("a call reached the backend")
-		}
-		if line, err := c.lines.ReadString('\n'); err != io.EOF {
-			t.Errorf("more than the remedy was said: %q", line)
-		}
-	}
-	c := serve(t, newFake(), func(cfg *Config) { cfg.Refuse = remedy })
-	c.in.Close()
-	if err := c.wait(); !errors.Is(err, remedy) {
-		t.Errorf("without a request Serve returned %v", err)
-	}
-}
-
 func TestPanicOfAHandlerIsLoggedWithoutItsArguments(t *testing.T) {
 	var log lockedBuffer
 	c := serve(t, newFake("boom", "echo"), func(cfg *Config) { cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
@@ -535,30 +228,6 @@ func TestPanicOfAHandlerIsLoggedWithoutItsArguments(t *testing.T) {
 	}
 	if s := log.take(); !strings.Contains(s, "fake_test.go") || strings.Contains(s, "boom with an argument") {
 		t.Errorf("log: %s", s)
-	}
-}
-
-func TestBatchThatIsTooLongIsRefused(t *testing.T) {
-	b := newFake("echo")
-	c := serve(t, b)
-	c.send(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}`)
-	c.read()
-	batchOf := func(n int) string {
-		members := make([]string, n)
-		for i := range members {
-			members[i] = ping(i)
-		}
-		return "[" + strings.Join(members, ",") + "]"
-	}
-	c.send(batchOf(maxBatch + 1))
-	if a := c.read(); a.Error == nil || a.Error.Code != codeInvalidRequest {
-		t.Errorf("%+v", a)
-	}
-	c.send(batchOf(maxBatch))
-	line, err := c.lines.ReadBytes('\n')
-	var answers []answer
-	if err != nil || json.Unmarshal(line, &answers) != nil || len(answers) != maxBatch {
-		t.Errorf("%d answers, %v", len(answers), err)
 	}
 }
 
@@ -578,26 +247,4 @@ func TestSessionThatCannotBeRecordedIsTriedAgain(t *testing.T) {
 	if b.count("session") != 1 {
 		t.Error(b.log())
 	}
-}
-
-func TestAnswersAreWholeLinesWhoeverWritesThem(t *testing.T) {
-	b := newFake("echo")
-	c := serve(t, b)
-	var senders sync.WaitGroup
-	var mu sync.Mutex
-	for i := range 8 {
-		senders.Go(func() {
-			for j := range 50 {
-				mu.Lock()
-				c.send(call(fmt.Sprintf("%d.%d", i, j), "echo", `{"s":"`+strings.Repeat("x", i*2000)+`"}`))
-				mu.Unlock()
-			}
-		})
-	}
-	for range 400 {
-		if a := c.read(); a.Error != nil || !bytes.HasSuffix(a.Result, []byte(`"isError":false}`)) {
-			t.Fatalf("%+v", a)
-		}
-	}
-	senders.Wait()
 }
