@@ -96,6 +96,7 @@ func TestCheckpointSyncsEverythingWithinASecond(t *testing.T) {
 		d := open(t, dir)
 		run := begin(t, d)
 		time.Sleep(time.Second)
+		synctest.Wait()
 		seen := watch(t, dir)
 		doCall(t, d, run, run.ID()[:8]+"-1")
 		for _, s := range seen() {

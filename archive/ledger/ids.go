@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -61,8 +62,13 @@ func openIDs(dir string) (*idSet, error) {
 	s := &idSet{f: f}
 	var st unix.Stat_t
 	var head [idsHeader]byte
-	if err := unix.Fstat(int(f.Fd()), &st); err == nil {
+	err = unix.Fstat(int(f.Fd()), &st)
+	if err == nil {
 		_, err = f.ReadAt(head[:], 0)
+	}
+	if err != nil && err != io.EOF {
+		f.Close()
+		return nil, err
 	}
 	s.id = fileID{st.Dev, st.Ino}
 	s.slots = uint64(max(st.Size-idsHeader, 0)) / 8
