@@ -70,7 +70,7 @@ func (h *Host) Box(p Profile) (_ *Box, err error) {
 			b.Close()
 		}
 	}()
-	v, err := planView(&b.profile, h.cfg.Forbidden)
+	v, err := planView(&b.profile, h.cfg.Forbidden, h.outer >= 0)
 	if err != nil {
 		return nil, err
 	}
@@ -79,10 +79,10 @@ func (h *Host) Box(p Profile) (_ *Box, err error) {
 			b.late = append(b.late, bind)
 		}
 	}
-	if b.root, err = newTmpfs("mode", "0755"); err != nil {
+	if b.root, err = h.newTmpfs(); err != nil {
 		return nil, fmt.Errorf("make a root directory: %w", err)
 	}
-	if b.template, err = newTemplate(v, b.root); err != nil {
+	if b.template, err = h.newTemplate(v, b.root); err != nil {
 		return nil, fmt.Errorf("build the view of tool %q: %w", p.Name, err)
 	}
 	if err := b.planAccess(v); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"time"
 
@@ -63,7 +64,7 @@ func tryHost() (missing map[string]string, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
-	b, err := h.Box(Profile{Name: "doctor", BestEffort: true, Limits: Limits{
+	b, err := h.Box(Profile{Name: "doctor", BestEffort: true, UID: os.Geteuid(), GID: os.Getegid(), Limits: Limits{
 		MemoryBytes: 256 << 20, Pids: 64, CPUs: 1, CPUTime: time.Minute, Files: 64, FileSizeBytes: 1 << 20, OutputTotalBytes: 1 << 20}})
 	if err != nil {
 		return nil, err

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"toolrun/sandbox/cgroup"
 )
 
 // processes counts those on the host whose command line holds a marker.
@@ -103,6 +105,7 @@ const hog = `x=$(yes | head -c 100000000); echo ${#x}`
 
 func TestMemoryLimit(t *testing.T) {
 	b, _ := testBox(t, func(p *Profile) { p.Limits.MemoryBytes = 32 << 20 })
+	needs(t, b.host, cgroup.Memory)
 	r, _ := run(t, b, 20*time.Second, "sh", "-c", hog)
 	if r.Outcome != OutOfMemory || r.OOMKills < 1 || r.Signal != unix.SIGKILL || r.HasExit {
 		t.Errorf("the main process: outcome %d, %d kills, signal %v", r.Outcome, r.OOMKills, r.Signal)
@@ -123,6 +126,7 @@ func TestMemoryLimit(t *testing.T) {
 
 func TestAnOOMKillInOneCallLeavesTheServerAlone(t *testing.T) {
 	b, _ := testBox(t, func(p *Profile) { p.Limits.MemoryBytes = 4 << 20 })
+	needs(t, b.host, cgroup.Memory)
 	for range 10 {
 		r, _ := run(t, b, 20*time.Second, "sh", "-c", hog)
 		if r.Outcome != OutOfMemory && r.Outcome != SpawnFailed {
@@ -133,6 +137,7 @@ func TestAnOOMKillInOneCallLeavesTheServerAlone(t *testing.T) {
 
 func TestPidsLimitAndForkBomb(t *testing.T) {
 	b, _ := testBox(t, func(p *Profile) { p.Limits.Pids = 32 })
+	needs(t, b.host, cgroup.Pids)
 	done := make(chan Result, 1)
 	go func() {
 		r, _ := run(t, b, time.Second, "sh", "-c", "while :; do (sleep 64.2 &) ; done")
@@ -153,6 +158,7 @@ func TestPidsLimitAndForkBomb(t *testing.T) {
 
 func TestCPUTimeIsOfTheWholeTreeAndNotOfTheClock(t *testing.T) {
 	b, _ := testBox(t, func(p *Profile) { p.Limits.CPUTime = 500 * time.Millisecond; p.Limits.CPUs = 2 })
+	needs(t, b.host, cgroup.CPUTime)
 	for script, want := range map[string]Outcome{
 		"while :; do :; done": CPULimit,
 		"for i in 1 2 3 4; do (while :; do :; done) & done; wait": CPULimit,

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -10,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"toolrun/sandbox/cgroup"
-	"toolrun/sandbox/internal/stage"
 )
 
 // Config of a Host.
@@ -28,6 +26,7 @@ type Host struct {
 
 	landlock  unix.LandlockRulesetAttr
 	procMasks []string // dangerous files of /proc that this kernel has
+	outer     int      // user namespace in which an unprivileged process makes its boxes; -1: it is privileged
 	ownPidNS  int      // to come back after a clone into another pid namespace
 	null      int      // /dev/null, read-only
 	// The init of every box reads from lifeline until its end; only this process holds the other end.
@@ -47,7 +46,7 @@ func Open(cfg Config) (*Host, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	h := &Host{cfg: cfg, missing: map[string]string{}, users: map[ids]int{}, ownPidNS: -1, null: -1, lifeline: [2]int{-1, -1}}
+	h := &Host{cfg: cfg, missing: map[string]string{}, users: map[ids]int{}, outer: -1, ownPidNS: -1, null: -1, lifeline: [2]int{-1, -1}}
 	if err := h.open(); err != nil {
 		h.Close()
 		return nil, err
@@ -56,7 +55,7 @@ func Open(cfg Config) (*Host, error) {
 }
 
 func (h *Host) open() (err error) {
-	if err := privileged(); err != nil {
+	if h.outer, err = outerUserNS(); err != nil {
 		return err
 	}
 	if h.ownPidNS, err = unix.Open("/proc/self/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
@@ -86,7 +85,7 @@ func (h *Host) open() (err error) {
 			h.procMasks = append(h.procMasks, f)
 		}
 	}
-	n, err := newNetwork()
+	n, err := h.newNetwork()
 	if err != nil {
 		h.missing["ns.net"] = err.Error()
 	} else {
@@ -112,7 +111,7 @@ func (h *Host) Close() error {
 	for _, n := range h.nets {
 		n.close()
 	}
-	for _, fd := range []int{h.ownPidNS, h.null, h.lifeline[0], h.lifeline[1]} {
+	for _, fd := range []int{h.outer, h.ownPidNS, h.null, h.lifeline[0], h.lifeline[1]} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
@@ -125,72 +124,6 @@ func (h *Host) Close() error {
 
 // Missing tells for each wall or limit that this host cannot enforce why.
 func (h *Host) Missing() map[string]string { return h.missing }
-
-// errPrivileges says what to do about missing privileges.
-var errPrivileges = errors.New("toolrun needs root with CAP_SYS_ADMIN to build a box: start it as root (in a container: with --privileged)")
-
-// privileged fails early, by one clear sentence, where nothing could work.
-func privileged() error {
-	if os.Geteuid() != 0 {
-		return errPrivileges
-	}
-	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	if err := unix.Capget(&hdr, &data[0]); err != nil {
-		return fmt.Errorf("read own capabilities: %w", err)
-	}
-	for _, c := range []uint{unix.CAP_SYS_ADMIN, unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_CHOWN, unix.CAP_KILL} {
-		if data[c/32].Effective&(1<<(c%32)) == 0 {
-			return errPrivileges
-		}
-	}
-	return nil
-}
-
-// userNS returns a user namespace in which only the uid and gid exist, each mapped to itself. It is made once: a process
-// in it has no capability, so the calls that share it share nothing writable.
-func (h *Host) userNS(id ids) (int, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if fd, ok := h.users[id]; ok {
-		return fd, nil
-	}
-	fd, err := newUserNS(id)
-	if err != nil {
-		return -1, fmt.Errorf("make user namespace for %d:%d: %w", id.uid, id.gid, err)
-	}
-	h.users[id] = fd
-	return fd, nil
-}
-
-// newUserNS makes the namespace by a child that waits while its maps are written (user_namespaces(7)).
-func newUserNS(id ids) (int, error) {
-	var gate [2]int
-	if err := unix.Pipe2(gate[:], unix.O_CLOEXEC); err != nil {
-		return -1, err
-	}
-	defer unix.Close(gate[0])
-	child, caller := &stage.Program{}, &stage.Program{}
-	child.Add("wait", unix.SYS_READ, gate[0], make([]byte, 1), 1)
-	// CLONE_FILES: the child must not hold a copy of the gate's other end, or it would wait for itself.
-	clone := caller.Clone("clone", &stage.CloneArgs{Flags: unix.CLONE_VM | unix.CLONE_FILES | unix.CLONE_CLEAR_SIGHAND | unix.CLONE_NEWUSER, ExitSignal: uint64(unix.SIGCHLD)}, child)
-	if err := stage.Run(caller, nil); err != nil {
-		unix.Close(gate[1])
-		return -1, err
-	}
-	pid := caller.Got(clone)
-	defer func() {
-		unix.Close(gate[1])
-		wait(pid)
-	}()
-	proc := fmt.Sprintf("/proc/%d/", pid)
-	for file, m := range map[string]int{"uid_map": id.uid, "gid_map": id.gid} {
-		if err := os.WriteFile(proc+file, fmt.Appendf(nil, "%d %d 1\n", m, m), 0); err != nil {
-			return -1, err
-		}
-	}
-	return unix.Open(proc+"ns/user", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-}
 
 // wait reaps a child of ours.
 func wait(pid int) (ws unix.WaitStatus, err error) {

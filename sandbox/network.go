@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"fmt"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -18,30 +19,28 @@ type network struct {
 }
 
 // newNetwork makes a namespace and sets loopback up in it.
-func newNetwork() (*network, error) {
-	child, caller := &stage.Program{}, &stage.Program{}
+func (h *Host) newNetwork() (*network, error) {
+	child := h.child()
 	// struct ifreq: the name, then the flags (netdevice(7)).
 	ifreq := make([]byte, 40)
 	copy(ifreq, "lo")
 	*(*uint16)(unsafe.Pointer(&ifreq[16])) = unix.IFF_UP | unix.IFF_RUNNING
+	child.Add("new network namespace", unix.SYS_UNSHARE, unix.CLONE_NEWNET)
 	ns := child.Add("open network namespace", unix.SYS_OPENAT, unix.AT_FDCWD, "/proc/self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC)
 	stat := child.Add("open sockstat", unix.SYS_OPENAT, unix.AT_FDCWD, "/proc/self/net/sockstat", unix.O_RDONLY|unix.O_CLOEXEC)
 	sock := child.Add("make socket", unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	child.Add("set loopback up", unix.SYS_IOCTL, stage.Result(sock), unix.SIOCSIFFLAGS, ifreq)
+	up := child.Try("set loopback up", unix.SYS_IOCTL, stage.Result(sock), unix.SIOCSIFFLAGS, ifreq)
 	child.Add("close socket", unix.SYS_CLOSE, stage.Result(sock))
 	// The child shares the descriptor table, so that what it opens is here when it has ended.
-	clone := caller.Clone("clone", &stage.CloneArgs{Flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_FILES | unix.CLONE_CLEAR_SIGHAND | unix.CLONE_NEWNET, ExitSignal: uint64(unix.SIGCHLD)}, child)
-	if err := stage.Run(caller, nil); err != nil {
-		return nil, err
-	}
-	wait(caller.Got(clone))
+	err := runChild(child)
 	n := &network{ns: child.Got(ns), sockstat: child.Got(stat)}
-	if f := child.Failure(); f != nil {
-		n.close()
-		return nil, f
+	if e := child.Got(up); err == nil && e < 0 {
+		err = fmt.Errorf("set loopback up: %w", unix.Errno(-e))
 	}
-	var err error
-	if n.empty, err = n.sockets(); err != nil {
+	if err == nil {
+		n.empty, err = n.sockets()
+	}
+	if err != nil {
 		n.close()
 		return nil, err
 	}
@@ -90,7 +89,7 @@ func (h *Host) takeNetwork() (*network, error) {
 		return n, nil
 	}
 	h.mu.Unlock()
-	return newNetwork()
+	return h.newNetwork()
 }
 
 // giveNetwork takes a namespace back when every process of its call has ended. Sockets that outlive their process (a TCP

@@ -24,18 +24,19 @@ import (
 // again by later calls of the same Box.
 type lane struct {
 	room, program, caller, after *stage.Program
+	spawner                      *stage.Program // the one of them that clones room and program: caller, or its helper's
 
 	// Words that the programs read.
-	net, cgroup         uintptr
-	tasks               [maxTasks]uintptr
-	ready               [2]int // the init writes one byte when the room is built
-	programFD           uintptr
-	stdin, stdout       uintptr
-	stderr              uintptr
-	exe, argv, env      uintptr
-	dir                 uintptr
-	initClone, prgClone *stage.CloneArgs
-	initOp, programOp   int
+	net, cgroup                 uintptr
+	tasks                       [maxTasks]uintptr
+	ready                       [2]int // the init writes one byte when the room is built
+	programFD                   uintptr
+	stdin, stdout               uintptr
+	stderr                      uintptr
+	exe, argv, env              uintptr
+	dir                         uintptr
+	initClone, prgClone         *stage.CloneArgs
+	initOp, programOp, helperOp int
 	// poll is two struct pollfd: of ready[0], and of the init's pidfd, which clone3 writes into it. A word of it serves as
 	// an int argument too: the kernel takes the low half.
 	poll [2]uintptr
@@ -51,8 +52,8 @@ const pollIn = unix.POLLIN << 32
 func (l *lane) initFD() int { return int(int32(l.poll[1])) }
 
 // initPID and programPID are 0 or less where the clone failed or was not reached.
-func (l *lane) initPID() int    { return l.caller.Got(l.initOp) }
-func (l *lane) programPID() int { return l.caller.Got(l.programOp) }
+func (l *lane) initPID() int    { return l.spawner.Got(l.initOp) }
+func (l *lane) programPID() int { return l.spawner.Got(l.programOp) }
 
 // roomFlags are the namespaces of the init, programFlags those that the program enters by the init's pidfd.
 const (
@@ -67,13 +68,30 @@ func (b *Box) newLane() (*lane, error) {
 	}
 	b.planRoom(l)
 	b.planProgram(l)
-	l.initClone = &stage.CloneArgs{Flags: unix.CLONE_VM | unix.CLONE_CLEAR_SIGHAND | unix.CLONE_PIDFD | roomFlags, Pidfd: address(&l.poll[1]), ExitSignal: uint64(unix.SIGCHLD)}
-	l.prgClone = &stage.CloneArgs{Flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_CLEAR_SIGHAND | unix.CLONE_PIDFD, Pidfd: address(&l.programFD), ExitSignal: uint64(unix.SIGCHLD)}
-	l.initOp = l.caller.Clone("clone init", l.initClone, l.room)
-	l.caller.Add("enter pid namespace", unix.SYS_SETNS, stage.At(&l.poll[1]), unix.CLONE_NEWPID)
-	l.programOp = l.caller.Clone("clone program", l.prgClone, l.program)
-	l.after.Try("leave pid namespace", unix.SYS_SETNS, b.host.ownPidNS, unix.CLONE_NEWPID)
+	b.planSpawn(l)
 	return l, nil
+}
+
+// planSpawn writes what clones the init and the program. A privileged process does it itself, and must leave the pid
+// namespace afterwards. An unprivileged one needs a child that enters the outer user namespace first; CLONE_PARENT makes
+// the two children of this process all the same, and the shared descriptor table brings their pidfds here.
+func (b *Box) planSpawn(l *lane) {
+	l.spawner = l.caller
+	signal, parent := uint64(unix.SIGCHLD), uint64(0)
+	if b.host.outer >= 0 {
+		l.spawner = b.host.child()
+		signal, parent = 0, unix.CLONE_PARENT
+	}
+	l.initClone = &stage.CloneArgs{Flags: unix.CLONE_VM | unix.CLONE_CLEAR_SIGHAND | unix.CLONE_PIDFD | roomFlags | parent, Pidfd: address(&l.poll[1]), ExitSignal: signal}
+	l.prgClone = &stage.CloneArgs{Flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_CLEAR_SIGHAND | unix.CLONE_PIDFD | parent, Pidfd: address(&l.programFD), ExitSignal: signal}
+	l.initOp = l.spawner.Clone("clone init", l.initClone, l.room)
+	l.spawner.Add("enter pid namespace", unix.SYS_SETNS, stage.At(&l.poll[1]), unix.CLONE_NEWPID)
+	l.programOp = l.spawner.Clone("clone program", l.prgClone, l.program)
+	if b.host.outer >= 0 {
+		l.helperOp = l.caller.Clone("clone helper", &stage.CloneArgs{Flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_FILES | unix.CLONE_CLEAR_SIGHAND, ExitSignal: uint64(unix.SIGCHLD)}, l.spawner)
+	} else {
+		l.after.Try("leave pid namespace", unix.SYS_SETNS, b.host.ownPidNS, unix.CLONE_NEWPID)
+	}
 }
 
 func address(w *uintptr) uint64 { return uint64(uintptr(unsafe.Pointer(w))) }
@@ -104,6 +122,9 @@ func (b *Box) planRoom(l *lane) {
 	p.Add("own home", unix.SYS_FCHOWNAT, unix.AT_FDCWD, HomeDir, b.profile.UID, b.profile.GID, 0)
 	// Read-only as a whole: a tool that is uid 0 could else write /proc/sys and sysrq-trigger, whose modes know only uids.
 	p.Add("mount /proc", unix.SYS_MOUNT, "proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY, "hidepid=4")
+	if b.host.outer >= 0 {
+		p.Add("drop the host's /proc", unix.SYS_UMOUNT2, hostProc, unix.MNT_DETACH)
+	}
 	for _, f := range b.host.procMasks {
 		p.Add("mask "+f, unix.SYS_MOUNT, "/dev/null", f, nil, unix.MS_BIND, nil)
 	}
@@ -162,7 +183,9 @@ func (b *Box) planProgram(l *lane) {
 	p.Add("set stdout", unix.SYS_DUP3, stage.At(&l.stdout), 1, 0)
 	p.Add("set stderr", unix.SYS_DUP3, stage.At(&l.stderr), 2, 0)
 	p.Add("close descriptors", unix.SYS_CLOSE_RANGE, 3, int(^uint32(0)), closeRangeCloexec)
-	p.Add("drop groups", unix.SYS_SETGROUPS, 0, nil)
+	if b.host.outer < 0 { // an ordinary user cannot drop his groups; they grant nothing that he has not
+		p.Add("drop groups", unix.SYS_SETGROUPS, 0, nil)
+	}
 	p.Add("enter user namespace", unix.SYS_SETNS, b.userNS, unix.CLONE_NEWUSER)
 	for c := range unix.CAP_LAST_CAP + 1 {
 		p.Try("drop bounding set", unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0, 0, 0)
@@ -222,10 +245,16 @@ func (l *lane) start(c *Command) error {
 	l.exe, l.dir = uintptr(unsafe.Pointer(&exe[0])), uintptr(unsafe.Pointer(&dir[0]))
 	l.poll = [2]uintptr{pollIn | uintptr(l.ready[0]), pollIn}
 	l.programFD = 0
-	for _, p := range []*stage.Program{l.room, l.program, l.caller, l.after} {
+	for _, p := range []*stage.Program{l.room, l.program, l.spawner, l.caller, l.after} {
 		p.Reset()
 	}
 	err := stage.Run(l.caller, l.after)
 	runtime.KeepAlive([]any{argv, env, exe, dir, k1, k2})
+	if err == nil && l.spawner != l.caller {
+		wait(l.caller.Got(l.helperOp))
+		if f := l.spawner.Failure(); f != nil {
+			err = f
+		}
+	}
 	return err
 }

@@ -10,60 +10,86 @@ import (
 )
 
 // newTemplate carries a view out: it returns a mount namespace that holds it and nothing else. Each call gets a copy of
-// it, which costs a fraction of building it. Every source is resolved once, here, and held by its mount: a path that is
-// swapped later changes nothing. root is the detached tmpfs that becomes its root.
-func newTemplate(v *view, root int) (ns int, err error) {
+// it, which costs a fraction of building it. Every source is opened once, here, without following a link, and held by its
+// mount: a path that is swapped later changes nothing. root is the detached tmpfs that becomes its root.
+func (h *Host) newTemplate(v *view, root int) (ns int, err error) {
 	if err := v.populate(root); err != nil {
 		return -1, err
 	}
-	child, caller := &stage.Program{}, &stage.Program{}
+	child := h.child()
+	child.Add("new mount namespace", unix.SYS_UNSHARE, unix.CLONE_NEWNS)
 	open := child.Add("open mount namespace", unix.SYS_OPENAT, unix.AT_FDCWD, "/proc/self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC)
 	child.Add("make mounts private", unix.SYS_MOUNT, nil, "/", nil, unix.MS_REC|unix.MS_PRIVATE, nil)
+	// Sources are opened before the new root covers anything, and attached when all are open.
+	trees := make([]int, len(v.binds))
+	opened := []int{open}
+	for i := range v.binds {
+		trees[i] = v.binds[i].open(child, root)
+		opened = append(opened, trees[i])
+	}
 	// Where the new root is attached does not matter, it is left at once: any directory that surely exists will do.
 	child.Add("attach root", unix.SYS_MOVE_MOUNT, root, "", unix.AT_FDCWD, "/proc", unix.MOVE_MOUNT_F_EMPTY_PATH)
 	child.Add("enter root", unix.SYS_FCHDIR, root)
-	for _, b := range v.binds {
-		tree, err := b.open()
-		if err != nil {
-			return -1, fmt.Errorf("show %q: %w", b.source, err)
-		}
-		defer unix.Close(tree)
-		b.attach(child, tree)
+	for i := range v.binds {
+		v.binds[i].attach(child, trees[i])
 	}
 	child.Add("pivot root", unix.SYS_PIVOT_ROOT, ".", ".")
 	child.Add("drop the host's mounts", unix.SYS_UMOUNT2, ".", unix.MNT_DETACH)
 	child.Add("make root read-only", unix.SYS_MOUNT_SETATTR, unix.AT_FDCWD, "/", 0, attr(unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV), unix.MOUNT_ATTR_SIZE_VER0)
-	clone := caller.Clone("clone", &stage.CloneArgs{Flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_FILES | unix.CLONE_CLEAR_SIGHAND | unix.CLONE_NEWNS, ExitSignal: uint64(unix.SIGCHLD)}, child)
-	if err := stage.Run(caller, nil); err != nil {
-		return -1, err
-	}
-	wait(caller.Got(clone))
-	if f := child.Failure(); f != nil {
-		if fd := child.Got(open); fd >= 0 {
-			unix.Close(fd)
+	if err := runChild(child); err != nil {
+		// The descriptor table is ours too: what the child opened and did not get to close is here.
+		for _, op := range opened {
+			if fd := child.Got(op); fd >= 0 && child.Got(op+1) != 0 {
+				unix.Close(fd)
+			}
 		}
-		return -1, f
+		return -1, err
 	}
 	return child.Got(open), nil
 }
 
-// newTmpfs makes a detached tmpfs.
-func newTmpfs(options ...string) (int, error) {
-	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
-	if err != nil {
-		return -1, err
-	}
-	defer unix.Close(fs)
-	for i := 0; i < len(options); i += 2 {
-		if err := unix.FsconfigSetString(fs, options[i], options[i+1]); err != nil {
-			return -1, fmt.Errorf("option %s: %w", options[i], err)
-		}
-	}
-	if err := unix.FsconfigCreate(fs); err != nil {
-		return -1, err
-	}
-	return unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+// child begins the program of a child that works with the host's mounts and namespaces.
+func (h *Host) child() *stage.Program {
+	p := &stage.Program{}
+	h.privilege(p)
+	return p
 }
+
+// runChild runs a program to its end in a child that shares our memory and our descriptor table.
+func runChild(child *stage.Program) error {
+	caller := &stage.Program{}
+	clone := caller.Clone("clone", &stage.CloneArgs{Flags: unix.CLONE_VM | unix.CLONE_VFORK | unix.CLONE_FILES | unix.CLONE_CLEAR_SIGHAND, ExitSignal: uint64(unix.SIGCHLD)}, child)
+	if err := stage.Run(caller, nil); err != nil {
+		return err
+	}
+	wait(caller.Got(clone))
+	if f := child.Failure(); f != nil {
+		return f
+	}
+	return nil
+}
+
+// newTmpfs makes a detached tmpfs.
+func (h *Host) newTmpfs() (int, error) {
+	child := h.child()
+	// The kernel asks for capabilities over the mount namespace that the caller is in.
+	child.Add("new mount namespace", unix.SYS_UNSHARE, unix.CLONE_NEWNS)
+	fs := child.Add("open tmpfs", unix.SYS_FSOPEN, "tmpfs", unix.FSOPEN_CLOEXEC)
+	child.Add("set mode", unix.SYS_FSCONFIG, stage.Result(fs), unix.FSCONFIG_SET_STRING, "mode", "0755", 0)
+	child.Add("create tmpfs", unix.SYS_FSCONFIG, stage.Result(fs), unix.FSCONFIG_CMD_CREATE, nil, nil, 0)
+	mount := child.Try("mount tmpfs", unix.SYS_FSMOUNT, stage.Result(fs), unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+	child.Add("close tmpfs", unix.SYS_CLOSE, stage.Result(fs))
+	if err := runChild(child); err != nil {
+		return -1, err
+	}
+	if fd := child.Got(mount); fd < 0 {
+		return -1, unix.Errno(-fd)
+	}
+	return child.Got(mount), nil
+}
+
+// emptyDir is an empty directory of the template, shown in the place of what is hidden.
+const emptyDir = "/.empty"
 
 // populate makes the view's own directories, links and files.
 func (v *view) populate(root int) error {
@@ -94,13 +120,16 @@ func (v *view) populate(root int) error {
 	return nil
 }
 
-// open clones the mounts of the bind's source, detached, with the attributes that they have in the box.
-func (b *bind) open() (int, error) {
-	source, flags := b.source, uint(unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+// open adds the steps that clone the mounts of the bind's source, detached, with the attributes that they have in the box;
+// it returns the index of the one whose result is the tree. The source has been resolved: a link in it now was put there
+// by somebody else.
+func (b *bind) open(child *stage.Program, root int) int {
 	set := uint64(unix.MOUNT_ATTR_NOSUID)
+	at, source := unix.AT_FDCWD, b.source
 	switch {
 	case b.empty && b.dir:
-		return newTmpfsReadOnly()
+		at, source = root, emptyDir[1:]
+		set |= unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_NODEV
 	case b.empty:
 		source = "/dev/null"
 		set |= unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOEXEC
@@ -111,53 +140,33 @@ func (b *bind) open() (int, error) {
 	default:
 		set |= unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_RDONLY
 	}
-	at, err := openResolved(source)
-	if err != nil {
-		return -1, err
-	}
-	defer unix.Close(at)
-	tree, err := unix.OpenTree(at, "", flags|unix.AT_EMPTY_PATH)
-	if err != nil {
-		return -1, err
-	}
-	a := unix.MountAttr{Attr_set: set, Propagation: unix.MS_PRIVATE}
-	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &a); err != nil {
-		unix.Close(tree)
-		return -1, err
-	}
-	return tree, nil
-}
-
-// openResolved opens a path that has been resolved: a link in it now was put there by somebody else, and is an error.
-func openResolved(path string) (int, error) {
-	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
-}
-
-func newTmpfsReadOnly() (int, error) {
-	fd, err := newTmpfs("mode", "0555")
-	if err != nil {
-		return -1, err
-	}
-	a := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOEXEC}
-	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &a); err != nil {
-		unix.Close(fd)
-		return -1, err
-	}
-	return fd, nil
+	name := "open " + source
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
+	path := child.Add(name, unix.SYS_OPENAT2, at, source, stage.Bytes(how), unix.SizeofOpenHow)
+	tree := child.Add(name, unix.SYS_OPEN_TREE, stage.Result(path), "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
+	child.Add(name, unix.SYS_CLOSE, stage.Result(path))
+	child.Add(name, unix.SYS_MOUNT_SETATTR, stage.Result(tree), "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, stage.Bytes(&unix.MountAttr{Attr_set: set, Propagation: unix.MS_PRIVATE}), unix.MOUNT_ATTR_SIZE_VER0)
+	return tree
 }
 
 // attach puts the tree at its place below the child's working directory, the new root. A place inside another tree may
 // have been turned into a link since it was planned; it is opened without following any.
 func (b *bind) attach(child *stage.Program, tree int) {
 	name, rel := "show "+b.target, strings.TrimPrefix(b.place, "/")
-	if !b.inside {
-		child.Add(name, unix.SYS_MOVE_MOUNT, tree, "", unix.AT_FDCWD, rel, unix.MOVE_MOUNT_F_EMPTY_PATH)
-		return
+	if b.inside {
+		how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH}
+		at := child.Add(name, unix.SYS_OPENAT2, unix.AT_FDCWD, rel, stage.Bytes(how), unix.SizeofOpenHow)
+		child.Add(name, unix.SYS_MOVE_MOUNT, stage.Result(tree), "", stage.Result(at), "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+		child.Add(name, unix.SYS_CLOSE, stage.Result(at))
+	} else {
+		child.Add(name, unix.SYS_MOVE_MOUNT, stage.Result(tree), "", unix.AT_FDCWD, rel, unix.MOVE_MOUNT_F_EMPTY_PATH)
 	}
-	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH}
-	at := child.Add(name, unix.SYS_OPENAT2, unix.AT_FDCWD, rel, stage.Bytes(how), unix.SizeofOpenHow)
-	child.Add(name, unix.SYS_MOVE_MOUNT, tree, "", stage.Result(at), "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
-	child.Add(name, unix.SYS_CLOSE, stage.Result(at))
+	child.Add(name, unix.SYS_CLOSE, stage.Result(tree))
+}
+
+// openResolved opens a path that has been resolved: a link in it now is an error.
+func openResolved(path string) (int, error) {
+	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 }
 
 // attr is struct mount_attr with the given attributes set.

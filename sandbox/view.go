@@ -41,11 +41,14 @@ var etcFiles = []string{
 	"os-release", "debian_version", "pki", "profile", "profile.d", "protocols", "python3", "python3.11", "python3.12", "python3.13", "rpc", "services", "shells", "ssl", "terminfo", "timezone", "vim", "xdg",
 }
 
+// hostProc is where the host's /proc stands in the template of an unprivileged process, until the room has its own.
+const hostProc = "/.proc"
+
 // devices of the minimal /dev.
 var devices = []string{"null", "zero", "full", "random", "urandom", "tty"}
 
 // planView plans the file system of a profile's boxes.
-func planView(p *Profile, forbidden []string) (*view, error) {
+func planView(p *Profile, forbidden []string, unprivileged bool) (*view, error) {
 	v := &view{links: map[string]string{}, files: map[string]string{}}
 	for _, d := range systemDirs {
 		if target, err := os.Readlink(d); err == nil {
@@ -72,8 +75,12 @@ func planView(p *Profile, forbidden []string) (*view, error) {
 			v.link(path, target)
 		}
 	}
-	for _, d := range []string{"/box", "/proc", "/run", "/sys", "/root", "/home", TempDir} {
+	for _, d := range []string{"/box", "/proc", "/run", "/sys", "/root", "/home", TempDir, emptyDir, hostProc} {
 		v.dir(d)
+	}
+	if unprivileged {
+		// The kernel lets an ordinary user mount a new /proc only where he sees the whole of another one.
+		v.bind(bind{source: "/proc", target: hostProc, dir: true})
 	}
 	if err := v.declared(p, forbidden); err != nil {
 		return nil, err

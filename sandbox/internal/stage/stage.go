@@ -208,7 +208,7 @@ func Run(p, after *Program) error {
 	var m *Op
 	var n uintptr
 	p.link()
-	if after != nil {
+	if after != nil && len(after.ops) > 0 {
 		after.link()
 		m, n = &after.ops[0], uintptr(len(after.ops))
 	}
