@@ -40,8 +40,9 @@ test-clients: build tests/agents/clients/node_modules ## the official TypeScript
 test-agents: build tests/agents/clients/node_modules ## those and the big agents (2 GB of npm)
 	tests/agents/install.sh && tests/agents/run bin/toolrun
 
+# Not `npm ci`: it refuses a lock file that lacks an optional package which the registry does not have.
 tests/agents/clients/node_modules: tests/agents/clients/package-lock.json
-	tests/need npm:nodejs+npm && cd tests/agents/clients && npm ci && touch node_modules
+	tests/need npm:nodejs+npm && cd tests/agents/clients && npm install --no-save && touch node_modules
 
 soak: ## the chaos test, 2000 calls and 50 kills
 	TOOLRUN_CHAOS=2000/50 $(GO) test -count=1 -timeout 60m -v -run TestChaos ./tests
