@@ -221,24 +221,34 @@ func (l *Ledger) reopen(path string, missing bool) error {
 	return nil
 }
 
-// lastLineBytes is how much of the end of the file is read to find the last row; rows are about 2 KiB.
-const lastLineBytes = 64 << 10
+// lastLineBytes is how much of the end of the file is read to find the last row, which has about 2 KiB; then more.
+const lastLineBytes = 8 << 10
 
 // nextSeq returns the seq after that of the last row of the file. A damaged line after it counts as one row, for one it
-// may have been.
+// may have been: then the whole file is read.
 func (l *Ledger) nextSeq(size int64) (int64, error) {
 	if size == 0 {
 		return 0, nil
 	}
-	end := make([]byte, min(size, lastLineBytes))
-	if _, err := l.f.ReadAt(end, size-int64(len(end))); err != nil {
-		return 0, err
-	}
-	end = bytes.TrimSuffix(end, []byte{'\n'})
-	if start := bytes.LastIndexByte(end, '\n'); start >= 0 || int64(len(end)) == size-1 {
-		if seq, ok := seqOf(end[start+1:]); ok {
-			return seq + 1, nil
+	var room [lastLineBytes]byte
+	end := room[:]
+	for {
+		end = end[:min(size, int64(len(end)))]
+		if _, err := l.f.ReadAt(end, size-int64(len(end))); err != nil {
+			return 0, err
 		}
+		line := bytes.TrimSuffix(end, []byte{'\n'})
+		start := bytes.LastIndexByte(line, '\n')
+		if start >= 0 || int64(len(end)) == size {
+			if seq, ok := seqOf(line[start+1:]); ok {
+				return seq + 1, nil
+			}
+			break
+		}
+		if len(end) > jsonl.MaxLineBytes {
+			break
+		}
+		end = make([]byte, len(end)*16)
 	}
 	next := int64(0)
 	for line, err := range jsonl.Lines(l.f, size) {

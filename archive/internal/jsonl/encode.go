@@ -7,6 +7,14 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
+// plain are the bytes that stand in a JSON string as they are, whatever comes before and after.
+var plain = func() (t [256]bool) {
+	for c := ' '; c < utf8.RuneSelf; c++ {
+		t[c] = c != '"' && c != '\\'
+	}
+	return t
+}()
+
 // AppendString appends s as a JSON string that no reader can take for more than one line: besides what RFC 8259
 // section 7 demands, U+0085, U+2028 and U+2029 are escaped, which Python's splitlines() and JavaScript before 2019 split
 // at. A byte that is not UTF-8 becomes U+FFFD, written as the escape \ufffd.
@@ -15,7 +23,7 @@ func AppendString(dst []byte, s string) []byte {
 	start := 0
 	for i := 0; i < len(s); {
 		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' && c < utf8.RuneSelf {
+		if plain[c] {
 			i++
 			continue
 		}
