@@ -25,7 +25,7 @@ const (
 	// syncNames is up to how many files are synced each by name. Measured on ext4, 3, 24, 300 new objects take 1.2, 7 and
 	// 54 ms so, and 0.6, 1.6 and 11 ms by one syncfs; but syncfs also waits for what others have written to the file
 	// system, a build's gigabytes perhaps, so that it is for when the names are many.
-	syncNames = 64
+	syncNames = 32
 )
 
 // syncer brings to the disk what this process wrote. Objects, folders and traces go first, rows after: a row that

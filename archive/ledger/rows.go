@@ -1,8 +1,8 @@
 package ledger
 
 import (
+	"io"
 	"iter"
-	"os"
 	"path/filepath"
 
 	"toolrun/archive/internal/jsonl"
@@ -32,29 +32,32 @@ func Lines(dir string, parse func([]byte) (*Row, error)) iter.Seq[Line] {
 			return
 		}
 		defer f.Close()
-		linesOf(path, f, size, parse, yield)
+		LinesOf(path, io.NewSectionReader(f, 0, size), parse)(yield)
 	}
 }
 
-func linesOf(path string, f *os.File, size int64, parse func([]byte) (*Row, error), yield func(Line) bool) {
-	for raw, err := range jsonl.Lines(f, size) {
-		if err != nil {
-			yield(Line{File: path, Err: err})
-			return
-		}
-		line := Line{File: path, No: raw.No, Offset: raw.Offset, Text: raw.Text}
-		bad := raw.Damaged()
-		if bad == nil {
-			line.Row, bad = parse(raw.Text)
-		}
-		if bad != nil && raw.Torn {
-			bad = jsonl.ErrTorn
-		}
-		if bad != nil {
-			line.Row, line.Err = nil, &Damage{File: path, Line: raw.No, Err: bad}
-		}
-		if !yield(line) {
-			return
+// LinesOf is Lines of what r holds, as a sealed month does; name is the file's.
+func LinesOf(name string, r io.Reader, parse func([]byte) (*Row, error)) iter.Seq[Line] {
+	return func(yield func(Line) bool) {
+		for raw, err := range jsonl.Lines(r) {
+			if err != nil {
+				yield(Line{File: name, Err: err})
+				return
+			}
+			line := Line{File: name, No: raw.No, Offset: raw.Offset, Text: raw.Text}
+			bad := raw.Damaged()
+			if bad == nil {
+				line.Row, bad = parse(raw.Text)
+			}
+			if bad != nil && raw.Torn {
+				bad = jsonl.ErrTorn
+			}
+			if bad != nil {
+				line.Row, line.Err = nil, &Damage{File: name, Line: raw.No, Err: bad}
+			}
+			if !yield(line) {
+				return
+			}
 		}
 	}
 }

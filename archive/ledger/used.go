@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -52,7 +53,7 @@ func eachID(path string, mark []byte, add func(string)) error {
 		return err
 	}
 	defer f.Close()
-	for line, err := range jsonl.Lines(f, size) {
+	for line, err := range jsonl.Lines(io.NewSectionReader(f, 0, size)) {
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package trace
 import (
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"os"
 
@@ -119,7 +120,7 @@ func Lines(path string) iter.Seq2[*Line, error] {
 // LinesOf is Lines of the first size bytes of an open file.
 func LinesOf(f *os.File, size int64) iter.Seq2[*Line, error] {
 	return func(yield func(*Line, error) bool) {
-		for raw, err := range jsonl.Lines(f, size) {
+		for raw, err := range jsonl.Lines(io.NewSectionReader(f, 0, size)) {
 			if err != nil {
 				yield(nil, err)
 				return

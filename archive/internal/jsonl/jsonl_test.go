@@ -74,7 +74,7 @@ func FuzzAppendString(f *testing.F) {
 
 func lines(t *testing.T, content string) (list []Line) {
 	t.Helper()
-	for line, err := range Lines(strings.NewReader(content), int64(len(content))) {
+	for line, err := range Lines(strings.NewReader(content)) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func TestLinesAreReadWithTheirPlaces(t *testing.T) {
 // endless is a file of one byte, over and over.
 type endless struct{ c byte }
 
-func (e endless) ReadAt(p []byte, _ int64) (int, error) {
+func (e endless) Read(p []byte) (int, error) {
 	for i := range p {
 		p[i] = e.c
 	}
@@ -125,7 +125,7 @@ func TestLineOverTheBoundIsNotHeldInMemory(t *testing.T) {
 	const size = 1 << 30
 	allocated := testing.AllocsPerRun(1, func() {
 		n := 0
-		for line, err := range Lines(endless{'x'}, size) {
+		for line, err := range Lines(io.LimitReader(endless{'x'}, size)) {
 			if n++; err != nil || !line.Long || len(line.Text) != 0 || line.Length != size || !errors.Is(line.Damaged(), ErrLong) {
 				t.Fatalf("line %+v, %v", line, err)
 			}

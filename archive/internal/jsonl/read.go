@@ -53,11 +53,11 @@ func (l *Line) Damaged() error {
 	return nil
 }
 
-// Lines yields the first size bytes of f line by line, in memory of one line of at most MaxLineBytes. "\r\n" ends a line
-// too. An error of reading is yielded once and ends the iteration.
-func Lines(f io.ReaderAt, size int64) iter.Seq2[*Line, error] {
+// Lines yields what from holds line by line, in memory of one line of at most MaxLineBytes. "\r\n" ends a line too. An
+// error of reading is yielded once and ends the iteration.
+func Lines(from io.Reader) iter.Seq2[*Line, error] {
 	return func(yield func(*Line, error) bool) {
-		r := bufio.NewReaderSize(io.NewSectionReader(f, 0, size), 128<<10)
+		r := bufio.NewReaderSize(from, 128<<10)
 		var (
 			line Line
 			long []byte
