@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"toolrun/archive/internal/jsonl"
-	"toolrun/archive/ledger"
 )
 
 // Names in the data directory.
