@@ -24,14 +24,21 @@ func (h *Host) newTemplate(v *view, root int) (ns int, err error) {
 	trees := make([]int, len(v.binds))
 	opened := []int{open}
 	for i := range v.binds {
-		trees[i] = v.binds[i].open(child, root)
-		opened = append(opened, trees[i])
+		if b := &v.binds[i]; !b.empty {
+			trees[i] = b.open(child)
+			opened = append(opened, trees[i])
+		}
 	}
 	// Where the new root is attached does not matter, it is left at once: any directory that surely exists will do.
 	child.Add("attach root", unix.SYS_MOVE_MOUNT, root, "", unix.AT_FDCWD, "/proc", unix.MOVE_MOUNT_F_EMPTY_PATH)
 	child.Add("enter root", unix.SYS_FCHDIR, root)
 	for i := range v.binds {
-		v.binds[i].attach(child, trees[i])
+		b := &v.binds[i]
+		if b.empty { // stands in the new root itself
+			trees[i] = b.open(child)
+			opened = append(opened, trees[i])
+		}
+		b.attach(child, trees[i])
 	}
 	child.Add("pivot root", unix.SYS_PIVOT_ROOT, ".", ".")
 	child.Add("drop the host's mounts", unix.SYS_UMOUNT2, ".", unix.MNT_DETACH)
@@ -88,8 +95,11 @@ func (h *Host) newTmpfs() (int, error) {
 	return child.Got(mount), nil
 }
 
-// emptyDir is an empty directory of the template, shown in the place of what is hidden.
-const emptyDir = "/.empty"
+// emptyDir and emptyFile of the template are shown in the place of what is hidden.
+const (
+	emptyDir  = "/.empty"
+	emptyFile = "/.emptyfile"
+)
 
 // populate makes the view's own directories, links and files.
 func (v *view) populate(root int) error {
@@ -123,15 +133,15 @@ func (v *view) populate(root int) error {
 // open adds the steps that clone the mounts of the bind's source, detached, with the attributes that they have in the box;
 // it returns the index of the one whose result is the tree. The source has been resolved: a link in it now was put there
 // by somebody else.
-func (b *bind) open(child *stage.Program, root int) int {
+func (b *bind) open(child *stage.Program) int {
 	set := uint64(unix.MOUNT_ATTR_NOSUID)
-	at, source := unix.AT_FDCWD, b.source
+	source := b.source
 	switch {
 	case b.empty && b.dir:
-		at, source = root, emptyDir[1:]
+		source = emptyDir[1:]
 		set |= unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_NODEV
 	case b.empty:
-		source = "/dev/null"
+		source = emptyFile[1:]
 		set |= unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOEXEC
 	case b.device:
 		set |= unix.MOUNT_ATTR_NOEXEC
@@ -142,7 +152,7 @@ func (b *bind) open(child *stage.Program, root int) int {
 	}
 	name := "open " + source
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
-	path := child.Add(name, unix.SYS_OPENAT2, at, source, stage.Bytes(how), unix.SizeofOpenHow)
+	path := child.Add(name, unix.SYS_OPENAT2, unix.AT_FDCWD, source, stage.Bytes(how), unix.SizeofOpenHow)
 	tree := child.Add(name, unix.SYS_OPEN_TREE, stage.Result(path), "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
 	child.Add(name, unix.SYS_CLOSE, stage.Result(path))
 	child.Add(name, unix.SYS_MOUNT_SETATTR, stage.Result(tree), "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, stage.Bytes(&unix.MountAttr{Attr_set: set, Propagation: unix.MS_PRIVATE}), unix.MOUNT_ATTR_SIZE_VER0)

@@ -78,6 +78,7 @@ func planView(p *Profile, forbidden []string, unprivileged bool) (*view, error) 
 	for _, d := range []string{"/box", "/proc", "/run", "/sys", "/root", "/home", TempDir, emptyDir, hostProc} {
 		v.dir(d)
 	}
+	v.file(emptyFile, "")
 	if unprivileged {
 		// The kernel lets an ordinary user mount a new /proc only where he sees the whole of another one.
 		v.bind(bind{source: "/proc", target: hostProc, dir: true})

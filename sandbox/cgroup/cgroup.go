@@ -113,10 +113,11 @@ func Open() (*Tree, error) {
 // makeRoot makes and locks our directory below parent. Between the two a sweep of another process may take it for a dead
 // one's and remove it; then it is made again.
 func makeRoot(parent, name string, controllers map[string]bool) (r root, err error) {
-	for range 100 {
+	for range 1000 {
 		if r, err = tryRoot(parent, name, controllers); err != unix.ENOENT && err != unix.EWOULDBLOCK {
 			break
 		}
+		time.Sleep(time.Millisecond)
 	}
 	if err != nil {
 		return root{}, &os.PathError{Op: "make cgroup", Path: filepath.Join(parent, name), Err: err}

@@ -4,18 +4,20 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // v2Controllers are those that limits need.
 var v2Controllers = []string{"memory", "pids", "cpu"}
 
-// openV2 makes our directory in the unified hierarchy: below toolrun's own cgroup where that may have children with
-// controllers, which it may not while it has processes of its own ("no internal processes"), else, for root, in the
-// hierarchy's root.
+// openV2 makes our directory in the unified hierarchy: below toolrun's own cgroup where that is ours to divide, else, for
+// root, in the hierarchy's root.
 func (t *Tree) openV2(hs []hierarchy, name string) error {
 	var own string
 	for _, h := range hs {
@@ -26,30 +28,76 @@ func (t *Tree) openV2(hs []hierarchy, name string) error {
 	if own == "" {
 		return fmt.Errorf("find the unified hierarchy: /proc/self/cgroup names no directory of it")
 	}
-	var err error
-	for _, parent := range []string{own, "/sys/fs/cgroup"} {
-		if err = enable(parent); err != nil {
-			continue
-		}
-		var r root
-		if r, err = makeRoot(parent, name, map[string]bool{"memory": true, "pids": true, "cpu": true, "cpuacct": true}); err != nil {
-			continue
-		}
-		t.roots, t.unified = []root{r}, &r
-		if err = enable(r.path); err != nil {
-			return err
-		}
-		if _, e := os.Stat(filepath.Join(parent, "memory.swap.max")); e != nil {
-			if _, e := os.Stat(filepath.Join(r.path, "memory.swap.max")); e != nil {
-				t.missing[Swap] = "the kernel does not account swap (boot it with swapaccount=1)"
-			}
-		}
-		return nil
+	err := t.below(own, name)
+	if err != nil && own != unifiedRoot && os.Geteuid() == 0 {
+		err = t.below(unifiedRoot, name)
 	}
-	for _, l := range []string{Memory, Swap, Pids, CPU, CPUTime} {
-		t.missing[l] = err.Error()
+	if err != nil {
+		for _, l := range []string{Memory, Swap, Pids, CPU, CPUTime} {
+			t.missing[l] = err.Error()
+		}
 	}
 	return nil
+}
+
+const unifiedRoot = "/sys/fs/cgroup"
+
+// supervisors is the leaf into which the processes of a delegated cgroup move: one with controllers for its children may
+// have no process itself ("no internal processes"). Several toolrun processes in one cgroup share it.
+const supervisors = "toolrun.supervisors"
+
+// below makes our directory below parent, with the controllers on.
+func (t *Tree) below(parent, name string) error {
+	// A later toolrun of the same scope finds itself in the leaf that the first one made.
+	if filepath.Base(parent) == supervisors {
+		parent = filepath.Dir(parent)
+	}
+	if err := enable(parent); errors.Is(err, unix.EBUSY) && parent != unifiedRoot {
+		if err := vacate(parent); err != nil {
+			return err
+		}
+		if err := enable(parent); err != nil {
+			return err
+		}
+	} else if err != nil {
+		return err
+	}
+	r, err := makeRoot(parent, name, map[string]bool{"memory": true, "pids": true, "cpu": true, "cpuacct": true})
+	if err != nil {
+		return err
+	}
+	t.roots, t.unified = []root{r}, &r
+	if err := enable(r.path); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(r.path, "memory.swap.max")); err != nil {
+		t.missing[Swap] = "the kernel does not account swap (boot it with swapaccount=1)"
+	}
+	return nil
+}
+
+// vacate moves every process of a cgroup into a leaf below it. A process that is born meanwhile is moved in a later round.
+func vacate(dir string) error {
+	leaf := filepath.Join(dir, supervisors)
+	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	for range 100 {
+		b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		if err != nil {
+			return err
+		}
+		if len(b) == 0 {
+			return nil
+		}
+		for pid := range bytes.FieldsSeq(b) {
+			err := os.WriteFile(filepath.Join(leaf, "cgroup.procs"), pid, 0)
+			if err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("move process %s to %s: %w", pid, leaf, err)
+			}
+		}
+	}
+	return fmt.Errorf("%s does not get empty of processes", dir)
 }
 
 // enable makes the controllers available to the children of a cgroup.
