@@ -32,7 +32,7 @@ bench: build ## a warm `true` against bwrap and a bare exec
 	tests/need bwrap:bubblewrap && $(GO) run ./tests/bench
 
 cover: ## coverage of the unit tests
-	$(GO) test -coverprofile=bin/cover.out $$($(GO) list ./... | grep -v /tests) && $(GO) tool cover -func=bin/cover.out | tail -n 1
+	mkdir -p bin && $(GO) test -coverprofile=bin/cover.out $$($(GO) list ./... | grep -v /tests) && $(GO) tool cover -func=bin/cover.out | tail -n 1
 
 test-clients: build tests/agents/clients/node_modules ## the official TypeScript SDK clients and the inspector
 	CLIENTS="sdk sdk2 inspector" STRICT=1 tests/agents/run bin/toolrun

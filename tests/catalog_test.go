@@ -31,7 +31,7 @@ const oneTool = "[tools.a]\ndescription = \"A test.\"\ncommand = [\"true\"]\nris
 
 func TestKeysThatDifferInCaseAreRefused(t *testing.T) {
 	t.Parallel()
-	for range 20 { // the decoder walks maps in random order
+	for range 50 { // the decoder walks maps in random order
 		refusedCatalog(t, oneTool+"timeout = \"1s\"\nTimeout = \"1m\"\n", "timeout", "Timeout")
 	}
 	refusedCatalog(t, oneTool+"TIMEOUT = \"1s\"\n", "TIMEOUT")

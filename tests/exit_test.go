@@ -89,7 +89,7 @@ func TestFreshlyWrittenExecutableRuns(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range programs {
 		wg.Go(func() {
-			for round := range 12 {
+			for round := range 25 {
 				write := fmt.Sprintf("rm -f x%d; printf '#!/bin/sh\\necho %d' > x%d; chmod 755 x%d", i, round, i, i)
 				if round%2 == 0 {
 					write = fmt.Sprintf("rm -f x%d; cat /bin/true > x%d; chmod 755 x%d", i, i, i)

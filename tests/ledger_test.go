@@ -189,7 +189,7 @@ func TestNothingRunsThatCannotBeRecorded(t *testing.T) {
 func TestAnswerMeansRowWhateverHappensNext(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, shTool)
-	const rounds = 40
+	const rounds = 200
 	for i := range rounds {
 		s := p.serve()
 		if f := s.call("sh", sh(fmt.Sprintf("echo %d", i))); f.Status != "success" {

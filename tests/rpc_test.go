@@ -83,24 +83,25 @@ func TestServersEndWithTheirClient(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t, shTool)
-			var servers []*server
-			for range 4 {
+			const servers = 10
+			var all []*server
+			for range servers {
 				s := p.serve("--eof-grace", "2s")
 				s.begin("sh", sh("echo begun; "+marker))
-				servers = append(servers, s)
+				all = append(all, s)
 			}
 			eventually(t, 20*time.Second, "all calls run", func() bool {
-				return len(processes(marker)) >= 4 && len(grep(p.data+"/runs", `"tool_call"`)) == 4
+				return len(processes(marker)) >= servers && len(grep(p.data+"/runs", `"tool_call"`)) == servers
 			})
-			for _, s := range servers {
+			for _, s := range all {
 				way.end(s)
 			}
-			for _, s := range servers {
+			for _, s := range all {
 				s.wait(5 * time.Second)
 			}
 			noProcess(t, marker)
 			rows := p.rows()
-			if len(rows) != 4 {
+			if len(rows) != servers {
 				t.Fatalf("%d rows", len(rows))
 			}
 			for _, r := range rows {
@@ -135,7 +136,7 @@ func TestCancelAtAnyMomentGivesOneRowAndAtMostOneAnswer(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "[tools.quick]\ndescription = \"A test.\"\ncommand = [\"true\"]\nrisk = \"READ\"\n")
 	s := p.serve()
-	const calls = 300
+	const calls = 2000
 	cancel := func(id any) string {
 		return request(nil, "notifications/cancelled", object{"requestId": id, "reason": "AbortError"})
 	}

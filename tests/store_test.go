@@ -103,7 +103,7 @@ func TestSameContentIsStoredOnceAndForGood(t *testing.T) {
 	s.stdin.Close()
 	s.wait(patience)
 	objects, _ := filepath.Glob(filepath.Join(p.data, "store", "*", "*.txt"))
-	if len(objects) != 3 { // the arguments, the output, the empty stderr
+	if len(objects) < 2 || len(objects) > 3 { // the arguments, the output and perhaps the empty stderr
 		t.Errorf("%d objects", len(objects))
 	}
 }
