@@ -30,6 +30,7 @@ type chaotic struct {
 	lines     []string
 	callID    string // toolrun/tool_call_id, where the call says one
 	cancelled bool
+	patience  time.Duration // before it is cancelled
 }
 
 func randomCall(r *rand.Rand, n int) chaotic {
@@ -49,7 +50,7 @@ func randomCall(r *rand.Rand, n int) chaotic {
 	case 5:
 		args = object{"script": 7, "other": true}
 	case 6:
-		args, c.cancelled = sh(marker), true
+		args, c.cancelled, c.patience = sh(marker), true, time.Duration(r.IntN(100))*time.Millisecond
 	case 7:
 		tool = "big"
 	case 8:
@@ -71,9 +72,6 @@ func randomCall(r *rand.Rand, n int) chaotic {
 		params["arguments"] = args
 	}
 	c.lines = append(c.lines, request(json.RawMessage(c.id), "tools/call", params))
-	if c.cancelled {
-		c.lines = append(c.lines, request(nil, "notifications/cancelled", object{"requestId": n}))
-	}
 	return c
 }
 
@@ -193,7 +191,9 @@ func (h *chaosHost) make(t *testing.T, c chaotic) (facts, bool) {
 	}
 	limit := patience
 	if c.cancelled {
-		limit = 50 * time.Millisecond // an answer may or may not come
+		<-time.After(c.patience)
+		s.trySend(request(nil, "notifications/cancelled", object{"requestId": json.RawMessage(c.id)}))
+		limit = 50 * time.Millisecond // no answer comes
 	}
 	a, err := s.tryAnswer(c.id, limit)
 	if err != nil {

@@ -57,8 +57,12 @@ func (d *demo) checkHost(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	say("This host cannot enforce everything, so the tools run best-effort; each row says what was in force. toolrun doctor:")
-	fmt.Printf("%s", indent(string(out)))
+	say("This host cannot enforce everything, so the tools run best-effort; each row says what was in force. It lacks:")
+	for line := range strings.Lines(string(out)) {
+		if strings.HasPrefix(line, "✗") {
+			fmt.Print(indent(line))
+		}
+	}
 	text, err := os.ReadFile(d.catalog)
 	if err != nil {
 		return err
