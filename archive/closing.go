@@ -11,10 +11,10 @@ import (
 )
 
 // closings are the ends that a tool_call line tells by its flags: refusals, of which nothing ever ran.
-var closings = []struct{ flag, outcome, errorType, message string }{
-	{trace.FlagUnknownTool, "unknown_tool", "UnknownTool", "refused; toolrun ended before it wrote the row"},
-	{trace.FlagDuplicateID, "duplicate_id", "DuplicateId", "refused; toolrun ended before it wrote the row"},
-	{trace.FlagInvalidArguments, "invalid_arguments", "InvalidArguments", "refused; toolrun ended before it wrote the row"},
+var closings = []struct{ flag, outcome string }{
+	{trace.FlagUnknownTool, ledger.OutcomeUnknownTool},
+	{trace.FlagDuplicateID, ledger.OutcomeDuplicateID},
+	{trace.FlagInvalidArguments, ledger.OutcomeInvalidArguments},
 }
 
 // closingRow is the row of a call that its process did not live to write.
@@ -26,7 +26,7 @@ func (d *Dir) closingRow(runID string, call *trace.Line, closedBy string) *ledge
 	row := &ledger.Row{
 		ToolCallID: call.CallID, SessionID: call.SessionID, SessionFrom: call.SessionFrom, Turn: call.Turn,
 		ToolName: call.Name, Known: call.Known, RiskClass: call.RiskClass, ApprovalStatus: call.ApprovalStatus,
-		Status: ledger.StatusError, Attempt: max(call.Attempt, 1), Outcome: "interrupted",
+		Attempt:   max(call.Attempt, 1),
 		StartedAt: at, EndedAt: at,
 		InputSummary: d.inputSummary(call), InputHash: call.ArgsSHA256,
 		Model: call.Model, Provider: call.Provider, InputTokens: call.InputTokens, OutputTokens: call.OutputTokens,
@@ -41,15 +41,15 @@ func (d *Dir) closingRow(runID string, call *trace.Line, closedBy string) *ledge
 	if row.SessionID.String() == "" {
 		row.SessionID, row.SessionFrom = redact.Plain(runID), "run"
 	}
-	errorType, message := "InterruptedError", "toolrun ended before the call did"
+	outcome, message := ledger.OutcomeInterrupted, redact.Plain("toolrun ended before the call did")
 	for _, c := range closings {
 		if slices.Contains(call.Flags, c.flag) {
-			row.Status, row.Outcome, errorType, message = ledger.StatusBlocked, c.outcome, c.errorType, c.message
+			outcome, message = c.outcome, redact.Plain("refused; toolrun ended before it wrote the row")
 			break
 		}
 	}
-	text := redact.Plain(message)
-	row.ErrorType, row.ErrorMessage = ledger.OrNull(errorType), &text
+	end := ledger.EndingOf(outcome, true)
+	row.Outcome, row.Status, row.ErrorType, row.ErrorMessage = outcome, end.Status, end.ErrorType, &message
 	row.Flags = call.Flags
 	return later(row, closedBy)
 }

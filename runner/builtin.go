@@ -29,12 +29,12 @@ func (c *call) builtin(ctx context.Context) Reply {
 	started := c.r.now()
 	part, err := c.readOutput(ctx, hash)
 	c.span(started, c.r.now().Sub(started))
-	end := ending{Outcome: OutcomeOK, Started: true}
+	end := ending{Outcome: ledger.OutcomeOK, Started: true}
 	switch {
 	case ctx.Err() != nil:
 		end.Outcome = outcomeOfCause(context.Cause(ctx))
 	case err != nil:
-		end.Outcome = OutcomeCaptureFailed
+		end.Outcome = ledger.OutcomeCaptureFailed
 	}
 	out, errs := c.capture(), c.capture()
 	out.Write(part.bytes) // an error of the store comes back from finish

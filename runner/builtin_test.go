@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"toolrun/archive"
+	"toolrun/archive/ledger"
 	"toolrun/archive/trace"
 	"toolrun/sandbox"
 )
@@ -30,7 +31,7 @@ func TestTheBuiltinReadsAStoredOutputOfItsOwnSession(t *testing.T) {
 	hash, errHash := string(made.Row.OutputHash), string(made.Row.StderrHash)
 
 	if got := ask("mine", "hash", hash, "offset", 100, "length", 50); got.IsError() || got.Stdout.Text != text[100:150] || got.Row.ExitCode != nil ||
-		got.Row.Outcome != OutcomeOK || got.Stderr.Text != "50 bytes from offset 100 of 25890\n" || !got.Row.Argv.IsNull() {
+		got.Row.Outcome != ledger.OutcomeOK || got.Stderr.Text != "50 bytes from offset 100 of 25890\n" || !got.Row.Argv.IsNull() {
 		t.Errorf("a part: %+v", got.Facts())
 	}
 	if got := ask("mine", "hash", hash); got.Stdout.Text != text[:1024] || got.Stdout.LeftOut != 0 {
@@ -43,12 +44,12 @@ func TestTheBuiltinReadsAStoredOutputOfItsOwnSession(t *testing.T) {
 		t.Errorf("stderr: %+v", got.Facts())
 	}
 	for session, h := range map[string]string{"other": hash, "mine": strings.Repeat("0", 64)} {
-		if got := ask(session, "hash", h); got.Row.Outcome != OutcomeInvalidArguments || got.Row.Status != "blocked" || strings.Contains(got.Text(), text[:20]) || !strings.Contains(got.Message, `"hash"`) {
+		if got := ask(session, "hash", h); got.Row.Outcome != ledger.OutcomeInvalidArguments || got.Row.Status != "blocked" || strings.Contains(got.Text(), text[:20]) || !strings.Contains(got.Message, `"hash"`) {
 			t.Errorf("%s: %+v", session, got.Facts())
 		}
 	}
 	must(t, os.WriteFile(g.dir.Store.Path(errHash), []byte("tampered"), 0o600))
-	if got := ask("mine", "hash", errHash); got.Row.Outcome != OutcomeCaptureFailed || strings.Contains(got.Text(), "tampered") || !strings.Contains(got.Text(), "corrupt") {
+	if got := ask("mine", "hash", errHash); got.Row.Outcome != ledger.OutcomeCaptureFailed || strings.Contains(got.Text(), "tampered") || !strings.Contains(got.Text(), "corrupt") {
 		t.Errorf("a corrupt object: %+v", got.Facts())
 	}
 	must(t, os.WriteFile(g.dir.Store.Path(errHash), []byte("warned\n"), 0o600))
@@ -72,10 +73,10 @@ func TestTheBuiltinFindsOutputsOfTheSessionsEarlierRuns(t *testing.T) {
 	}
 	later, err := New(cfg)
 	must(t, err)
-	for session, outcome := range map[string]string{"mine": OutcomeOK, "other": OutcomeInvalidArguments} {
+	for session, outcome := range map[string]string{"mine": ledger.OutcomeOK, "other": ledger.OutcomeInvalidArguments} {
 		reply := later.Call(t.Context(), Request{Name: "output", Arguments: args("hash", string(made.Row.OutputHash)), Origin: Origin{SessionID: session}})
 		must(t, reply.Err)
-		if reply.Row.Outcome != outcome || (outcome == OutcomeOK) != (reply.Stdout.Text == "from before\n") {
+		if reply.Row.Outcome != outcome || (outcome == ledger.OutcomeOK) != (reply.Stdout.Text == "from before\n") {
 			t.Errorf("%s: %+v", session, reply.Facts())
 		}
 	}

@@ -113,7 +113,7 @@ func (c *call) hold(ctx context.Context) error {
 
 // refuse ends a call of which nothing was started.
 func (c *call) refuse(d decision) Reply {
-	v := verdictOf(d.Outcome, false)
+	v := ledger.EndingOf(d.Outcome, false)
 	c.row.Outcome, c.row.Status, c.row.ErrorType = d.Outcome, v.Status, v.ErrorType
 	c.row.ErrorMessage = c.message(d.Reason)
 	c.row.StartedAt = ledger.FormatTime(c.r.now())

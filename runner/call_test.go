@@ -28,7 +28,7 @@ func TestASuccessfulCallIsWhollyOnTheRecord(t *testing.T) {
 	if row.ToolCallID.String() != "toolu_1" || row.SessionID.String() != "s1" || row.Turn != 3 || row.SessionFrom != "env" {
 		t.Errorf("identity: %s %s %d %s", row.ToolCallID, row.SessionID, row.Turn, row.SessionFrom)
 	}
-	if row.Outcome != OutcomeOK || row.Status != ledger.StatusSuccess || *row.ExitCode != 0 || row.ErrorType != "" || row.ErrorMessage != nil {
+	if row.Outcome != ledger.OutcomeOK || row.Status != ledger.StatusSuccess || *row.ExitCode != 0 || row.ErrorType != "" || row.ErrorMessage != nil {
 		t.Errorf("end: %s %s %d %s %v", row.Outcome, row.Status, *row.ExitCode, row.ErrorType, row.ErrorMessage)
 	}
 	if got := g.stored(row.InputHash); got != `{"text":"hi"}` || row.InputSummary.String() != got {
@@ -129,7 +129,7 @@ func TestEveryEndOfAProgram(t *testing.T) {
 
 func TestOkExitCodesAreTheToolsOwn(t *testing.T) {
 	g := newRig(t, strings.Replace(testCatalog, `risk = "READ"`, "risk = \"READ\"\nok_exit_codes = [0, 1]", 1), exits(1, "", ""))
-	if reply := g.Call(t.Context(), Request{Name: "echo"}); reply.IsError() || *reply.Facts().ExitCode != 1 || reply.Row.Outcome != OutcomeOK {
+	if reply := g.Call(t.Context(), Request{Name: "echo"}); reply.IsError() || *reply.Facts().ExitCode != 1 || reply.Row.Outcome != ledger.OutcomeOK {
 		t.Errorf("exit 1: %+v", reply.Facts())
 	}
 	g.end()
@@ -143,7 +143,7 @@ func TestACancelledCallKeepsWhatWasCaptured(t *testing.T) {
 		reply := g.Call(ctx, Request{Name: "echo"})
 		must(t, reply.Err)
 		row := reply.Row
-		if row.Outcome != OutcomeCancelled || row.Status != ledger.StatusError || row.ErrorType != "CancelledError" || row.DurationMS != 3000 {
+		if row.Outcome != ledger.OutcomeCancelled || row.Status != ledger.StatusError || row.ErrorType != "CancelledError" || row.DurationMS != 3000 {
 			t.Errorf("%s %s %s %d ms", row.Outcome, row.Status, row.ErrorType, row.DurationMS)
 		}
 		if reply.Stdout.Text != "so far\n" || row.OutputBytes != 7 {
@@ -164,7 +164,7 @@ func TestACallCancelledBeforeAnythingStartedIsBlocked(t *testing.T) {
 	cancel(ErrCancelled)
 	reply := g.Call(ctx, Request{Name: "echo"})
 	must(t, reply.Err)
-	if row := reply.Row; row.Outcome != OutcomeCancelled || row.Status != ledger.StatusBlocked || row.OutputHash != "" || row.DurationMS != 0 || row.StartedAt != row.EndedAt {
+	if row := reply.Row; row.Outcome != ledger.OutcomeCancelled || row.Status != ledger.StatusBlocked || row.OutputHash != "" || row.DurationMS != 0 || row.StartedAt != row.EndedAt {
 		t.Errorf("%s %s %q", row.Outcome, row.Status, row.OutputHash)
 	}
 	g.end()
@@ -191,7 +191,7 @@ func TestAnInterruptedRowIsWrittenWithin100msWithWhatWasCapturedThoughTheBoxHang
 			t.Errorf("the row came %v after the interruption", took)
 		}
 		must(t, reply.Err)
-		if row := reply.Row; row.Outcome != OutcomeInterrupted || row.Status != ledger.StatusError || g.stored(string(row.OutputHash)) != "before\n" {
+		if row := reply.Row; row.Outcome != ledger.OutcomeInterrupted || row.Status != ledger.StatusError || g.stored(string(row.OutputHash)) != "before\n" {
 			t.Errorf("%s %s", row.Outcome, row.Status)
 		}
 		close(release)
@@ -232,7 +232,7 @@ func TestAFullQueueIsBusyAndOnTheRecord(t *testing.T) {
 		}
 		reply := g.Call(t.Context(), Request{Name: "echo"})
 		must(t, reply.Err)
-		if row := reply.Row; row.Outcome != OutcomeBusy || row.Status != ledger.StatusBlocked || row.ErrorType != "Busy" {
+		if row := reply.Row; row.Outcome != ledger.OutcomeBusy || row.Status != ledger.StatusBlocked || row.ErrorType != "Busy" {
 			t.Errorf("%s %s %s", row.Outcome, row.Status, row.ErrorType)
 		}
 		if !strings.Contains(reply.Text(), "1 calls run and 1 wait") {
@@ -242,7 +242,7 @@ func TestAFullQueueIsBusyAndOnTheRecord(t *testing.T) {
 		<-ended
 		<-ended
 		rows, _ := g.end()
-		if len(rows) != 3 || rows[1].Outcome != OutcomeInterrupted {
+		if len(rows) != 3 || rows[1].Outcome != ledger.OutcomeInterrupted {
 			t.Errorf("%d rows", len(rows))
 		}
 	})

@@ -69,7 +69,7 @@ func TestTwoHundredConcurrentCallsKeepTheInvariants(t *testing.T) {
 			t.Errorf("row %d has seq %d", i, row.Seq)
 		}
 	}
-	if outcomes[OutcomeUnknownTool] != 20 || outcomes[OutcomeDuplicateID] < 19 || outcomes[OutcomeInvalidArguments] != 20 || outcomes[OutcomeCancelled] != 20 {
+	if outcomes[ledger.OutcomeUnknownTool] != 20 || outcomes[ledger.OutcomeDuplicateID] < 19 || outcomes[ledger.OutcomeInvalidArguments] != 20 || outcomes[ledger.OutcomeCancelled] != 20 {
 		t.Errorf("outcomes: %v", outcomes)
 	}
 }

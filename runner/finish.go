@@ -61,7 +61,7 @@ func (c *call) exeHash(hash <-chan string, end ending) {
 	if hash == nil {
 		return
 	}
-	if end.Outcome != OutcomeInterrupted {
+	if end.Outcome != ledger.OutcomeInterrupted {
 		c.row.ExeSHA256 = ledger.OrNull(<-hash)
 		return
 	}
@@ -82,13 +82,13 @@ func (c *call) finish(end ending, cause error) Reply {
 		}
 		ended[i] = s.finish()
 		if ended[i].Err != nil {
-			end.Outcome, cause = OutcomeCaptureFailed, ended[i].Err
+			end.Outcome, cause = ledger.OutcomeCaptureFailed, ended[i].Err
 		}
 	}
 	out, errs := &ended[0], &ended[1]
 	row := c.row
 	row.Outcome = end.Outcome
-	v := verdictOf(end.Outcome, end.Started)
+	v := ledger.EndingOf(end.Outcome, end.Started)
 	row.Status, row.ErrorType = v.Status, v.ErrorType
 	row.OutputHash, row.StoredBytes, row.OutputBytes = out.Hash, out.Stored, out.Bytes
 	row.StderrBytes = errs.Bytes
@@ -126,7 +126,7 @@ func (c *call) finish(end ending, cause error) Reply {
 			budget += errs.Bytes // a part that was asked for with the length of a preview is shown whole
 		}
 		reply.Stdout, reply.Stderr = previews(out, errs, int(budget))
-		if end.Outcome == OutcomeSandboxUnavailable {
+		if end.Outcome == ledger.OutcomeSandboxUnavailable {
 			reply.Message = row.ErrorMessage.String() + "; nothing was started"
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"toolrun/archive/ledger"
 	"toolrun/archive/redact"
 )
 
@@ -66,7 +67,7 @@ func TestAnIDOfAnEarlierRunGetsTheRunsSuffix(t *testing.T) {
 			t.Errorf("row %d is %s, want %s", i, got, want)
 		}
 	}
-	if rows[1].Outcome != OutcomeDuplicateID || strings.Join(rows[1].Flags, " ") != "DUPLICATE_ID" || rows[1].ClientCallID.String() != "c1" {
+	if rows[1].Outcome != ledger.OutcomeDuplicateID || strings.Join(rows[1].Flags, " ") != "DUPLICATE_ID" || rows[1].ClientCallID.String() != "c1" {
 		t.Errorf("duplicate: %s %v %s", rows[1].Outcome, rows[1].Flags, rows[1].ClientCallID)
 	}
 }

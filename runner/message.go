@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"toolrun/archive/ledger"
 	"toolrun/archive/redact"
 	"toolrun/catalog/canon"
 )
@@ -28,19 +29,19 @@ func (c *call) errorMessage(end ending, cause error, lastLine string) string {
 	}
 	limits := c.tool.Limits
 	switch end.Outcome {
-	case OutcomeExit:
+	case ledger.OutcomeExit:
 		return said("exit status %d", *end.ExitCode)
-	case OutcomeSignal:
+	case ledger.OutcomeSignal:
 		return said("ended by %s", end.Signal)
-	case OutcomeTimeout:
+	case ledger.OutcomeTimeout:
 		return said("timed out after %s", c.tool.Timeout)
-	case OutcomeCPULimit:
+	case ledger.OutcomeCPULimit:
 		return said("used more than its CPU time of %s", limits.CPUTime)
-	case OutcomeOOM:
+	case ledger.OutcomeOOM:
 		return said("needed more memory than its limit of %d bytes", limits.MemoryBytes)
-	case OutcomeOutputLimit:
+	case ledger.OutcomeOutputLimit:
 		return said("wrote more than its limit of %d bytes", limits.OutputTotalBytes)
-	case OutcomeCancelled:
+	case ledger.OutcomeCancelled:
 		return "cancelled by the client"
 	}
 	if cause != nil {

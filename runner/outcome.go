@@ -11,65 +11,6 @@ import (
 	"toolrun/sandbox"
 )
 
-// Outcomes, as rows and replies name them.
-const (
-	OutcomeOK            = "ok" // the exit code is one of the tool's ok_exit_codes
-	OutcomeExit          = "exit"
-	OutcomeSignal        = "signal"
-	OutcomeTimeout       = "timeout"
-	OutcomeCPULimit      = "cpu_limit"
-	OutcomeOOM           = "oom"
-	OutcomeOutputLimit   = "output_limit"
-	OutcomeCancelled     = "cancelled"   // the client took the call back
-	OutcomeInterrupted   = "interrupted" // toolrun died, failed or was told to stop
-	OutcomeSpawnFailed   = "spawn_failed"
-	OutcomeCaptureFailed = "capture_failed"
-
-	OutcomeUnknownTool        = "unknown_tool"
-	OutcomeInvalidArguments   = "invalid_arguments"
-	OutcomeDuplicateID        = "duplicate_id"
-	OutcomePolicy             = "policy"
-	OutcomeSandboxUnavailable = "sandbox_unavailable"
-	OutcomeBusy               = "busy"
-)
-
-// verdict is what an outcome means for a row that says whether something was started.
-type verdict struct {
-	Status    string
-	ErrorType ledger.OrNull
-}
-
-// verdicts is the one table from outcome to status and error_type.
-var verdicts = map[string]verdict{
-	OutcomeOK:            {ledger.StatusSuccess, ""},
-	OutcomeExit:          {ledger.StatusError, "ExitError"},
-	OutcomeSignal:        {ledger.StatusError, "SignalError"},
-	OutcomeCPULimit:      {ledger.StatusError, "CpuLimitError"},
-	OutcomeOOM:           {ledger.StatusError, "OutOfMemoryError"},
-	OutcomeOutputLimit:   {ledger.StatusError, "OutputLimitError"},
-	OutcomeInterrupted:   {ledger.StatusError, "InterruptedError"},
-	OutcomeSpawnFailed:   {ledger.StatusError, "SpawnError"},
-	OutcomeCaptureFailed: {ledger.StatusError, "CaptureError"},
-	OutcomeTimeout:       {ledger.StatusTimeout, "TimeoutError"},
-	OutcomeCancelled:     {ledger.StatusError, "CancelledError"},
-
-	OutcomeUnknownTool:        {ledger.StatusBlocked, "UnknownTool"},
-	OutcomeInvalidArguments:   {ledger.StatusBlocked, "InvalidArguments"},
-	OutcomeDuplicateID:        {ledger.StatusBlocked, "DuplicateId"},
-	OutcomePolicy:             {ledger.StatusBlocked, "PolicyDenied"},
-	OutcomeSandboxUnavailable: {ledger.StatusBlocked, "SandboxUnavailable"},
-	OutcomeBusy:               {ledger.StatusBlocked, "Busy"},
-}
-
-// verdictOf looks an outcome up; a call that was cancelled before anything started is blocked, not an error.
-func verdictOf(outcome string, started bool) verdict {
-	v := verdicts[outcome]
-	if outcome == OutcomeCancelled && !started {
-		v.Status = ledger.StatusBlocked
-	}
-	return v
-}
-
 // ending is how an attempt ended, in the words of a row.
 type ending struct {
 	Outcome  string
@@ -91,31 +32,31 @@ func endingOf(res sandbox.Result, cause error, okCodes []int) ending {
 	}
 	switch res.Outcome {
 	case sandbox.Exited:
-		e.Outcome = OutcomeExit
+		e.Outcome = ledger.OutcomeExit
 		if slices.Contains(okCodes, res.ExitCode) {
-			e.Outcome = OutcomeOK
+			e.Outcome = ledger.OutcomeOK
 		}
 	case sandbox.Signaled:
-		e.Outcome = OutcomeSignal
+		e.Outcome = ledger.OutcomeSignal
 	case sandbox.TimedOut:
-		e.Outcome = OutcomeTimeout
+		e.Outcome = ledger.OutcomeTimeout
 	case sandbox.Cancelled:
 		e.Outcome = outcomeOfCause(cause)
 		e.Started = !res.Started.IsZero()
 	case sandbox.OutOfMemory:
-		e.Outcome = OutcomeOOM
+		e.Outcome = ledger.OutcomeOOM
 	case sandbox.CPULimit:
-		e.Outcome = OutcomeCPULimit
+		e.Outcome = ledger.OutcomeCPULimit
 	case sandbox.OutputLimit:
-		e.Outcome = OutcomeOutputLimit
+		e.Outcome = ledger.OutcomeOutputLimit
 	case sandbox.CaptureFailed:
-		e.Outcome = OutcomeCaptureFailed
+		e.Outcome = ledger.OutcomeCaptureFailed
 	case sandbox.SpawnFailed:
-		e.Outcome = OutcomeSpawnFailed
+		e.Outcome = ledger.OutcomeSpawnFailed
 	case sandbox.Unavailable:
-		e.Outcome = OutcomeSandboxUnavailable
+		e.Outcome = ledger.OutcomeSandboxUnavailable
 	default:
-		e.Outcome = OutcomeInterrupted
+		e.Outcome = ledger.OutcomeInterrupted
 	}
 	return e
 }
@@ -123,9 +64,9 @@ func endingOf(res sandbox.Result, cause error, okCodes []int) ending {
 // outcomeOfCause names the end of a call whose context ended. Whatever is not the client's own wish is ours.
 func outcomeOfCause(cause error) string {
 	if errors.Is(cause, ErrCancelled) {
-		return OutcomeCancelled
+		return ledger.OutcomeCancelled
 	}
-	return OutcomeInterrupted
+	return ledger.OutcomeInterrupted
 }
 
 // causeOf is why ctx ended, nil while it has not.

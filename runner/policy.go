@@ -59,22 +59,22 @@ func (d *decision) refuse(outcome, flag, reason, advice string) {
 func decide(q question) decision {
 	var d decision
 	if q.Tool == nil {
-		d.refuse(OutcomeUnknownTool, trace.FlagUnknownTool, "unknown tool: "+q.Name, registeredTools(q.Registered))
+		d.refuse(ledger.OutcomeUnknownTool, trace.FlagUnknownTool, "unknown tool: "+q.Name, registeredTools(q.Registered))
 	}
 	if q.Duplicate {
-		d.refuse(OutcomeDuplicateID, trace.FlagDuplicateID, fmt.Sprintf("the call id %q was already used in this run", q.ID),
+		d.refuse(ledger.OutcomeDuplicateID, trace.FlagDuplicateID, fmt.Sprintf("the call id %q was already used in this run", q.ID),
 			"nothing was started: send the call again under an id of its own")
 	}
 	if q.Tool == nil {
 		return d
 	}
 	if q.Problem != nil {
-		d.refuse(OutcomeInvalidArguments, trace.FlagInvalidArguments, fmt.Sprintf("invalid arguments for %s: %v", q.Tool.Name, q.Problem),
+		d.refuse(ledger.OutcomeInvalidArguments, trace.FlagInvalidArguments, fmt.Sprintf("invalid arguments for %s: %v", q.Tool.Name, q.Problem),
 			"nothing was started: correct the arguments and call again")
 	}
 	if q.Tool.Approval == catalog.ApprovalDeny {
 		d.Approval = ApprovalDenied
-		d.refuse(OutcomePolicy, "", fmt.Sprintf("the catalog denies every call of %s (approval = \"deny\")", q.Tool.Name),
+		d.refuse(ledger.OutcomePolicy, "", fmt.Sprintf("the catalog denies every call of %s (approval = \"deny\")", q.Tool.Name),
 			"nothing was started: do not call it again, use another tool or ask the user")
 	}
 	if d.Outcome == "" && (q.Tool.Risk == catalog.RiskSend || q.Tool.Risk == catalog.RiskDestructive) {
@@ -87,12 +87,12 @@ func decide(q question) decision {
 func refusalOf(err error, tool string, running, waiting int) (d decision) {
 	switch {
 	case errors.Is(err, errBusy):
-		d.refuse(OutcomeBusy, "", fmt.Sprintf("busy: %d calls run and %d wait", running, waiting),
+		d.refuse(ledger.OutcomeBusy, "", fmt.Sprintf("busy: %d calls run and %d wait", running, waiting),
 			"nothing was started: call again when some of them have ended")
 	case errors.Is(err, ErrCancelled):
-		d.refuse(OutcomeCancelled, "", "cancelled while it waited for a free place", "nothing was started")
+		d.refuse(ledger.OutcomeCancelled, "", "cancelled while it waited for a free place", "nothing was started")
 	default:
-		d.refuse(OutcomeInterrupted, "", "toolrun was told to stop while "+tool+" waited for a free place", "nothing was started")
+		d.refuse(ledger.OutcomeInterrupted, "", "toolrun was told to stop while "+tool+" waited for a free place", "nothing was started")
 	}
 	return d
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"toolrun/archive/ledger"
 	"toolrun/sandbox"
 )
 
@@ -143,7 +144,7 @@ command = [%q]
 		reply := g.Call(t.Context(), Request{Name: tool})
 		must(t, reply.Err)
 		row := reply.Row
-		if row.Outcome != OutcomeSpawnFailed || row.Status != "error" || row.ExitCode != nil || row.OutputHash != "" || row.Argv.IsNull() {
+		if row.Outcome != ledger.OutcomeSpawnFailed || row.Status != "error" || row.ExitCode != nil || row.OutputHash != "" || row.Argv.IsNull() {
 			t.Errorf("%s: %s %s %v %q", tool, row.Outcome, row.Status, row.ExitCode, row.OutputHash)
 		}
 		for _, part := range want {

@@ -55,7 +55,7 @@ func TestWhatCannotBeRecordedDoesNotRunAndLaterWorksAgain(t *testing.T) {
 	}
 	reply = g.Call(t.Context(), again)
 	must(t, reply.Err)
-	if reply.Row.Outcome != OutcomeOK {
+	if reply.Row.Outcome != ledger.OutcomeOK {
 		t.Errorf("the same id after it was refused for want of space: %s", reply.Row.Outcome)
 	}
 	if rows, _ := g.end(); len(rows) != 2 {
@@ -101,7 +101,7 @@ func TestOutputThatCannotBeStoredEndsTheToolAndIsOnTheRecord(t *testing.T) {
 	restore()
 	must(t, reply.Err)
 	row := reply.Row
-	if row.Outcome != OutcomeCaptureFailed || row.Status != ledger.StatusError || row.ErrorType != "CaptureError" || row.OutputHash != "" || row.OutputBytes != 1<<20 {
+	if row.Outcome != ledger.OutcomeCaptureFailed || row.Status != ledger.StatusError || row.ErrorType != "CaptureError" || row.OutputHash != "" || row.OutputBytes != 1<<20 {
 		t.Errorf("%s %s %s %q %d", row.Outcome, row.Status, row.ErrorType, row.OutputHash, row.OutputBytes)
 	}
 	if !strings.HasPrefix(reply.Stdout.Text, "zzz") {
@@ -131,7 +131,7 @@ func TestAPanicOfTheRunnerIsTheEndOfOneCallOnTheRecord(t *testing.T) {
 			breakIt(g.Runner)
 			reply := g.Call(t.Context(), Request{Name: "echo"})
 			must(t, reply.Err)
-			if row := reply.Row; row.Outcome != OutcomeInterrupted || row.ErrorType != "InterruptedError" || !slices.Contains(row.Flags, FlagPanic) {
+			if row := reply.Row; row.Outcome != ledger.OutcomeInterrupted || row.ErrorType != "InterruptedError" || !slices.Contains(row.Flags, FlagPanic) {
 				t.Errorf("%s %s %v", row.Outcome, row.ErrorType, row.Flags)
 			}
 			if running, _ := g.gate.load(); running != 0 {

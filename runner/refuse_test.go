@@ -15,40 +15,6 @@ import (
 	"toolrun/sandbox"
 )
 
-// TestTheOutcomeTable is the table of the contract, every line of it.
-func TestTheOutcomeTable(t *testing.T) {
-	for _, c := range []struct {
-		outcome string
-		started bool
-		status  string
-		errType ledger.OrNull
-	}{
-		{"ok", true, "success", ""},
-		{"exit", true, "error", "ExitError"},
-		{"signal", true, "error", "SignalError"},
-		{"cpu_limit", true, "error", "CpuLimitError"},
-		{"oom", true, "error", "OutOfMemoryError"},
-		{"output_limit", true, "error", "OutputLimitError"},
-		{"interrupted", true, "error", "InterruptedError"},
-		{"interrupted", false, "error", "InterruptedError"},
-		{"spawn_failed", false, "error", "SpawnError"},
-		{"capture_failed", true, "error", "CaptureError"},
-		{"timeout", true, "timeout", "TimeoutError"},
-		{"cancelled", true, "error", "CancelledError"},
-		{"cancelled", false, "blocked", "CancelledError"},
-		{"unknown_tool", false, "blocked", "UnknownTool"},
-		{"invalid_arguments", false, "blocked", "InvalidArguments"},
-		{"duplicate_id", false, "blocked", "DuplicateId"},
-		{"policy", false, "blocked", "PolicyDenied"},
-		{"sandbox_unavailable", false, "blocked", "SandboxUnavailable"},
-		{"busy", false, "blocked", "Busy"},
-	} {
-		if v := verdictOf(c.outcome, c.started); v.Status != c.status || v.ErrorType != c.errType {
-			t.Errorf("%s, started %v: %+v, want %s %s", c.outcome, c.started, v, c.status, c.errType)
-		}
-	}
-}
-
 func TestPolicy(t *testing.T) {
 	read := &catalog.Tool{Name: "read", Risk: catalog.RiskRead, Approval: catalog.ApprovalAuto}
 	send := &catalog.Tool{Name: "send", Risk: catalog.RiskSend, Approval: catalog.ApprovalAuto}
@@ -223,7 +189,7 @@ required = true
 		before := ran
 		reply := g.Call(t.Context(), Request{Name: "cat", Arguments: args("file", path)})
 		must(t, reply.Err)
-		if got := ran > before; got != ok || !ok && (reply.Row.Outcome != OutcomeInvalidArguments || !strings.Contains(reply.Message, `"file"`)) {
+		if got := ran > before; got != ok || !ok && (reply.Row.Outcome != ledger.OutcomeInvalidArguments || !strings.Contains(reply.Message, `"file"`)) {
 			t.Errorf("%q: ran %v (%s: %s), want %v", path, got, reply.Row.Outcome, reply.Message, ok)
 		}
 	}

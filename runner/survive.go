@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+
+	"toolrun/archive/ledger"
 )
 
 // survive turns a panic of the runner into the end of this one call, on the record.
@@ -33,7 +35,7 @@ func (c *call) survive(reply *Reply) {
 	}
 	c.row.Flags = append(c.row.Flags, FlagPanic)
 	var d decision
-	d.refuse(OutcomeInterrupted, "", what, "call again, or report it")
+	d.refuse(ledger.OutcomeInterrupted, "", what, "call again, or report it")
 	*reply = c.refuse(d)
 }
 

@@ -74,7 +74,7 @@ func checkEnding(row *ledger.Row) error {
 	switch {
 	case row.Status == want.Status:
 	case row.Status == ledger.StatusRetry && want.Status != ledger.StatusSuccess && want.Status != ledger.StatusBlocked:
-	case row.Status == ledger.StatusBlocked && row.Outcome == "cancelled":
+	case row.Status == ledger.StatusBlocked && row.Outcome == ledger.OutcomeCancelled:
 	default:
 		return fmt.Errorf("outcome %s with status %q", row.Outcome, row.Status)
 	}

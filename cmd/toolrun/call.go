@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"toolrun/archive/ledger"
 	"toolrun/archive/store"
 	"toolrun/runner"
 )
@@ -117,7 +118,7 @@ func (a *app) call(ctx context.Context, name string, words []string, j *jsonWord
 	}
 	reply := e.runner.Call(in.ctx, runner.Request{Name: name, Arguments: arguments, Origin: a.callOrigin()})
 	status := callStatus(reply)
-	if stopped := in.err(); stopped != nil && (reply.Row == nil || reply.Row.Outcome == runner.OutcomeInterrupted) {
+	if stopped := in.err(); stopped != nil && (reply.Row == nil || reply.Row.Outcome == ledger.OutcomeInterrupted) {
 		status = callErrorStatus(stopped)
 	}
 	if err := a.printReply(e, reply, j.bare > 0); err != nil && !errors.Is(err, syscall.EPIPE) {
@@ -154,7 +155,7 @@ func (a *app) printReply(e *engine, reply runner.Reply, facts bool) error {
 	err := errors.Join(
 		a.copyStream(a.stdout, e.dir.Store, string(row.OutputHash)),
 		a.copyStream(a.stderr, e.dir.Store, string(row.StderrHash)))
-	if row.Signal != "" || row.ExitCode == nil && row.Outcome != runner.OutcomeOK {
+	if row.Signal != "" || row.ExitCode == nil && row.Outcome != ledger.OutcomeOK {
 		a.warn("%s: %s", row.ToolName.String(), cmpOr(text(row.ErrorMessage), row.Outcome))
 	}
 	if s := screenOf(a.stderr, a.getenv); s.terminal {

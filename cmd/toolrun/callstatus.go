@@ -32,17 +32,17 @@ func callStatus(r runner.Reply) int {
 		return callRefused
 	}
 	switch r.Row.Outcome {
-	case runner.OutcomeTimeout:
+	case ledger.OutcomeTimeout:
 		return callTimeout
-	case runner.OutcomeSpawnFailed:
+	case ledger.OutcomeSpawnFailed:
 		return callNotStarted
-	case runner.OutcomeUnknownTool:
+	case ledger.OutcomeUnknownTool:
 		return callUnknown
-	case runner.OutcomeOK, runner.OutcomeExit:
+	case ledger.OutcomeOK, ledger.OutcomeExit:
 		if r.Row.ExitCode != nil {
 			return *r.Row.ExitCode
 		}
-	case runner.OutcomeSignal, runner.OutcomeOOM, runner.OutcomeCPULimit, runner.OutcomeOutputLimit:
+	case ledger.OutcomeSignal, ledger.OutcomeOOM, ledger.OutcomeCPULimit, ledger.OutcomeOutputLimit:
 		if n := signalNumber(r.Row.Signal); n > 0 {
 			return 128 + n
 		}

@@ -26,7 +26,7 @@ func mark(row *ledger.Row) cell {
 
 // ending is how a row ended, in words: its outcome, or the declared exit of a tool that ended by itself.
 func ending(row *ledger.Row) string {
-	if row.Outcome == "interrupted" && row.ClosedBy != "" {
+	if row.Outcome == ledger.OutcomeInterrupted && row.ClosedBy != "" {
 		return "interrupted, closed later"
 	}
 	return row.Outcome

@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"toolrun/archive/ledger"
 	"toolrun/runner"
 )
 
@@ -38,7 +39,7 @@ func (s *server) call(r *request) (mcp.Result, error) {
 	}
 	if reply.Row == nil { // the call is not on the record, and therefore did not run
 		s.log.Error("a call has no row", "error", reply.Err)
-	} else if reply.Row.Outcome == runner.OutcomeUnknownTool {
+	} else if reply.Row.Outcome == ledger.OutcomeUnknownTool {
 		text := "unknown tool: " + reply.Row.ToolName.String() + "; registered: " + s.names
 		return nil, &jsonrpc.Error{Code: codeInvalidParams, Message: text, Data: facts}
 	}
