@@ -69,6 +69,7 @@ func (c *call) question() question {
 		Tool:      c.tool,
 		Name:      c.row.ToolName.String(),
 		Duplicate: c.id.Duplicate,
+		Refusal:   c.req.Refusal,
 		Problem:   c.problem,
 	}
 	if c.tool == nil {

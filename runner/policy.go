@@ -28,6 +28,7 @@ type question struct {
 	Name       string        // as the caller sent it, redacted and bounded
 	ID         string        // the client's id of the call, redacted
 	Duplicate  bool          // the run has seen that id before
+	Refusal    Refusal       // the transport's
 	Problem    error         // what is wrong with the arguments; its text names the field and never a value
 	Registered []string      // the catalog's names, sorted
 }
@@ -55,7 +56,7 @@ func (d *decision) refuse(outcome, flag, reason, advice string) {
 }
 
 // decide is the whole of policy. It is pure: the same question always has the same answer. Every fault leaves its flag;
-// the first of them, in the order name, id, arguments, approval, is the outcome.
+// the first of them, in the order name, id, message, arguments, approval, is the outcome.
 func decide(q question) decision {
 	var d decision
 	if q.Tool == nil {
@@ -65,7 +66,14 @@ func decide(q question) decision {
 		d.refuse(ledger.OutcomeDuplicateID, trace.FlagDuplicateID, fmt.Sprintf("the call id %q was already used in this run", q.ID),
 			"nothing was started: send the call again under an id of its own")
 	}
-	if q.Tool == nil {
+	if q.Refusal != (Refusal{}) {
+		flag := ""
+		if q.Refusal.Outcome == ledger.OutcomeInvalidArguments {
+			flag = trace.FlagInvalidArguments
+		}
+		d.refuse(q.Refusal.Outcome, flag, q.Refusal.Reason, "nothing was started")
+	}
+	if q.Tool == nil || q.Refusal != (Refusal{}) {
 		return d
 	}
 	if q.Problem != nil {
@@ -97,10 +105,17 @@ func refusalOf(err error, tool string, running, waiting int) (d decision) {
 	return d
 }
 
+// maxNames bounds the list of names that an unknown tool is answered with.
+const maxNames = 100
+
 // registeredTools names what there is, so that the model need not guess again.
 func registeredTools(names []string) string {
 	if len(names) == 0 {
-		return "no tool is registered"
+		return "registered: none"
 	}
-	return "the registered tools are: " + strings.Join(names, ", ")
+	more := ""
+	if n := len(names) - maxNames; n > 0 {
+		names, more = names[:maxNames], fmt.Sprintf(" and %d more", n)
+	}
+	return "registered: " + strings.Join(names, ", ") + more
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"toolrun/archive/ledger"
 	"toolrun/archive/redact"
 	"toolrun/catalog"
@@ -85,7 +87,7 @@ func (c *call) check(arguments json.RawMessage) {
 }
 
 // redactInput makes the input object: the canonical JSON of the redacted arguments. Where the name had to be cut it holds
-// the whole name beside them; arguments that are no JSON at all stand in it as a string.
+// the whole name beside them; arguments that are no JSON, or in which a key stands twice, stand in it as a string.
 func (c *call) redactInput(arguments json.RawMessage) redact.JSON {
 	if len(c.req.Name) > maxIDBytes && strings.HasSuffix(c.row.ToolName.String(), "...") {
 		whole, err := json.Marshal(map[string]any{"name": c.req.Name, "arguments": arguments})
@@ -100,7 +102,12 @@ func (c *call) redactInput(arguments json.RawMessage) redact.JSON {
 	if c.problem == nil {
 		c.problem = &catalog.ArgumentError{Problem: "are not valid JSON"}
 	}
-	text, err := json.Marshal(string(bytes.ToValidUTF8(arguments, []byte("\uFFFD"))))
+	// No escape may hide a secret from redaction.
+	plain, err := jsontext.AppendFormat(nil, arguments, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		plain = bytes.ToValidUTF8(arguments, []byte("\uFFFD"))
+	}
+	text, err := json.Marshal(string(plain))
 	if err == nil {
 		input, err = c.rules.Canonical(text, canon.Canonicalize)
 	}

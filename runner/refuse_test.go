@@ -32,7 +32,7 @@ func TestPolicy(t *testing.T) {
 		"SEND runs unasked, and says":  {q: question{Tool: send}, approval: "autonomous"},
 		"DESTRUCTIVE likewise":         {q: question{Tool: wipe}, approval: "autonomous"},
 		"an unknown tool":              {q: question{Name: "run_tests", Registered: []string{"a", "b"}}, outcome: "unknown_tool", flags: "UNKNOWN_TOOL", message: []string{"unknown tool: run_tests;", "a, b"}},
-		"of an empty catalog":          {q: question{Name: "x"}, outcome: "unknown_tool", flags: "UNKNOWN_TOOL", message: []string{"no tool is registered"}},
+		"of an empty catalog":          {q: question{Name: "x"}, outcome: "unknown_tool", flags: "UNKNOWN_TOOL", message: []string{"registered: none"}},
 		"unknown with a repeated id":   {q: question{Name: "x", Duplicate: true, ID: "i"}, outcome: "unknown_tool", flags: "UNKNOWN_TOOL DUPLICATE_ID"},
 		"bad arguments":                {q: question{Tool: read, Problem: bad}, outcome: "invalid_arguments", flags: "INVALID_ARGUMENTS", message: []string{`argument "n"`, "must be an integer", "call again"}},
 		"a repeated id":                {q: question{Tool: read, Duplicate: true, ID: "i-7"}, outcome: "duplicate_id", flags: "DUPLICATE_ID", message: []string{`"i-7"`}},
@@ -79,7 +79,7 @@ approval = "deny"
 		input   string
 		says    string
 	}{
-		{Request{Name: "run_tests", Arguments: args("a", 1)}, "unknown_tool", "run_tests", `{"a":1}`, "the registered tools are: blocked, echo, never"},
+		{Request{Name: "run_tests", Arguments: args("a", 1)}, "unknown_tool", "run_tests", `{"a":1}`, "unknown tool: run_tests; registered: blocked, echo, never"},
 		{Request{Name: "ECHO"}, "unknown_tool", "ECHO", `{}`, "unknown tool: ECHO"},
 		{Request{Name: ""}, "unknown_tool", "", `{}`, "unknown tool: "},
 		{Request{Name: "e\u0441ho\x00"}, "unknown_tool", "e\u0441ho\x00", `{}`, "unknown tool"},
@@ -91,6 +91,11 @@ approval = "deny"
 		{Request{Name: "echo", Arguments: []byte(`["a"]`)}, "invalid_arguments", "echo", `["a"]`, "arguments"},
 		{Request{Name: "echo", Arguments: []byte(`{"text":`)}, "invalid_arguments", "echo", `"{\"text\":"`, "arguments"},
 		{Request{Name: "blocked"}, "policy", "blocked", `{}`, "denies"},
+		{Request{Name: "echo", Refusal: Refusal{"invalid_arguments", "invalid params: so"}}, "invalid_arguments", "echo", `{}`, "invalid params: so; nothing was started"},
+		{Request{Name: "blocked", Refusal: Refusal{"sandbox_unavailable", "no walls"}}, "sandbox_unavailable", "blocked", `{}`, "no walls"},
+		{Request{Name: "who", Refusal: Refusal{"invalid_arguments", "invalid params: so"}}, "unknown_tool", "who", `{}`, "unknown tool: who"},
+		{Request{Name: "echo", Arguments: []byte(`{"a":"sk\u002daaaaaaaaaaaaaaaaaaaaaaaa", "a" : 1}`), Refusal: Refusal{"invalid_arguments", "twice"}},
+			"invalid_arguments", "echo", `"{\"a\":\"[REDACTED]\",\"a\":1}"`, "twice"},
 	} {
 		reply := g.Call(t.Context(), c.req)
 		must(t, reply.Err)
@@ -109,8 +114,13 @@ approval = "deny"
 		}
 	}
 	rows, lines := g.end()
-	if len(rows) != 12 {
-		t.Errorf("%d rows", len(rows))
+	if len(rows) != 16 {
+		t.Fatalf("%d rows", len(rows))
+	}
+	for i, flags := range map[int]string{12: "INVALID_ARGUMENTS", 13: "", 14: "UNKNOWN_TOOL INVALID_ARGUMENTS", 15: "REDACTED INVALID_ARGUMENTS"} {
+		if got := strings.Join(rows[i].Flags, " "); got != flags || rows[i].ApprovalStatus != "" {
+			t.Errorf("row %d: flags %s, want %s; approval %q", i, got, flags, rows[i].ApprovalStatus)
+		}
 	}
 	if known := rows[0].Known || !rows[5].Known || rows[0].RiskClass != "" || rows[5].RiskClass != "READ"; known {
 		t.Error("known or risk_class is wrong")

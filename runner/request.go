@@ -26,8 +26,17 @@ type Request struct {
 	// Arguments is the raw JSON value of the arguments, digit for digit; it need not be an object. Nil: there were none.
 	Arguments json.RawMessage
 	Origin    Origin
+	// Refusal is set where the transport cannot accept the call: it is put on the record and never run. The transport has
+	// its own answer; the reply tells it the row.
+	Refusal Refusal
 	// Progress is told the latest line of output while the tool runs; nil where nobody asked. It must not block.
 	Progress func(redact.Text)
+}
+
+// Refusal is why a transport refuses a call whose name it could read. The zero value refuses nothing.
+type Refusal struct {
+	Outcome string // ledger.OutcomeInvalidArguments or ledger.OutcomeSandboxUnavailable
+	Reason  string // a sentence, which repeats nothing of the call
 }
 
 // Origin is who called, as far as the caller said. Empty strings, zeros and nil mean: not told.

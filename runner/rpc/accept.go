@@ -5,6 +5,9 @@ import (
 	"context"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"toolrun/archive/ledger"
+	"toolrun/runner"
 )
 
 // Methods that are more to this package than a name.
@@ -32,7 +35,7 @@ func (s *server) accept(p *parser, line []byte) {
 	}
 	m, f := p.parse(line)
 	if f != nil {
-		s.reject(nil, line, f)
+		s.reject(nil, &m, f)
 		return
 	}
 	s.dispatch(m, nil)
@@ -51,7 +54,7 @@ func (s *server) acceptBatch(p *parser, line []byte) {
 		f = badRequest("the batch is too long")
 	}
 	if f != nil {
-		s.reject(nil, line, f)
+		s.rejectBatch(p, line, members, f)
 		return
 	}
 	b := newBatch(s.out)
@@ -63,7 +66,7 @@ func (s *server) acceptBatch(p *parser, line []byte) {
 		}
 		if f != nil {
 			b.expect()
-			s.reject(b, member, f)
+			s.reject(b, &m, f)
 			continue
 		}
 		s.dispatch(m, b)
@@ -85,14 +88,17 @@ func (s *server) dispatch(m message, b *batch) {
 	}
 	if s.cfg.Refuse != nil {
 		s.refused = true
-		s.reject(b, m.line, &fault{code: codeRefused, text: s.cfg.Refuse.Error(), id: m.id.text})
+		s.reject(b, &m, &fault{code: codeRefused, text: s.cfg.Refuse.Error(), id: m.id.text})
 		return
+	}
+	if m.method == methodInitialize {
+		s.begin(&m)
 	}
 	r := &request{message: m, batch: b, session: s.sessionFor(&m)}
 	r.ctx, r.cancel = context.WithCancelCause(s.calls)
 	if !s.open.add(r) {
 		r.cancel(nil)
-		s.reject(b, m.line, badRequest("the id is in use by a request that is not answered").with(m.id.text))
+		s.reject(b, &m, badRequest("the id is in use by a request that is not answered").with(m.id.text))
 		return
 	}
 	r.session.give(r.wire())
@@ -100,16 +106,17 @@ func (s *server) dispatch(m message, b *batch) {
 
 // sessionFor chooses by what the request says of itself, else by how the client began.
 func (s *server) sessionFor(m *message) *session {
-	switch {
-	case m.method == methodInitialize && !m.meta.modern():
-		if !s.initialized.Swap(true) {
-			s.batches = protocolOf(m.params) == batchVersion
-		}
-		return s.handshake
-	case m.meta.modern() || !s.initialized.Load():
+	if m.meta.modern() || !s.initialized.Load() {
 		return s.stateless
 	}
 	return s.handshake
+}
+
+// begin notes that the client begins with initialize.
+func (s *server) begin(m *message) {
+	if !m.meta.modern() && !s.initialized.Swap(true) {
+		s.batches = protocolOf(m.params) == batchVersion
+	}
 }
 
 // notified takes a notification. Cancelling is done here and not by the SDK, which would answer a cancelled call, and
@@ -125,14 +132,32 @@ func (s *server) notified(m message) {
 	}
 }
 
-// reject answers a line that is not understood, and has it recorded. In a batch, an answer was expected.
-func (s *server) reject(b *batch, line []byte, f *fault) {
-	s.rejected(f, int64(len(line)), digest(line))
+// reject has a message that is not accepted recorded, and answers it. In a batch, an answer was expected.
+func (s *server) reject(b *batch, m *message, f *fault) {
+	s.recordRefused(m, s.sessionFor(m), f)
 	var build func(dst []byte) []byte
 	if !f.silent {
 		build = func(dst []byte) []byte { return appendError(dst, f.id, f.code, f.text, nil) }
 	}
 	s.reply(b, build)
+}
+
+// rejectBatch answers a whole batch by one error. Each call in it that can be read is a refused call all the same, unless
+// there are more of them than a batch may have.
+func (s *server) rejectBatch(p *parser, line []byte, members [][]byte, f *fault) {
+	calls := 0
+	if len(members) <= maxBatch {
+		for _, member := range members {
+			if m, _ := p.parse(member); m.call {
+				s.recordRefused(&m, s.sessionFor(&m), f)
+				calls++
+			}
+		}
+	}
+	if calls == 0 {
+		s.rejected(f, int64(len(line)), digest(line))
+	}
+	s.reply(nil, func(dst []byte) []byte { return appendError(dst, f.id, f.code, f.text, nil) })
 }
 
 func (s *server) rejectLong(long *overlong) {
@@ -141,8 +166,31 @@ func (s *server) rejectLong(long *overlong) {
 	s.reply(nil, func(dst []byte) []byte { return appendError(dst, f.id, f.code, f.text, nil) })
 }
 
+// recordRefused puts what is answered with an error on the record: as a refused call where it is one whose tool can be
+// named, else as a rejected line.
+func (s *server) recordRefused(m *message, in *session, f *fault) {
+	if !m.call {
+		s.rejected(f, int64(len(m.line)), digest(m.line))
+		return
+	}
+	refusal := runner.Refusal{Outcome: ledger.OutcomeInvalidArguments, Reason: f.text}
+	if f.code == codeRefused { // the reason is told at the end, and once
+		refusal.Outcome = ledger.OutcomeSandboxUnavailable
+	} else {
+		s.log.Warn("a call is refused", "code", f.code, "why", f.text)
+	}
+	origin := s.who.origin(m.meta.origin, in == s.handshake)
+	s.announce(origin)
+	reply := s.backend.Call(s.calls, runner.Request{Name: m.name, Arguments: m.arguments, Origin: origin, Refusal: refusal})
+	if reply.Row == nil {
+		s.log.Error("a refused call has no row", "error", reply.Err)
+	}
+}
+
 func (s *server) rejected(f *fault, bytes int64, sha256 string) {
-	s.log.Warn("a line is rejected", "code", f.code, "why", f.text, "bytes", bytes)
+	if f.code != codeRefused {
+		s.log.Warn("a line is rejected", "code", f.code, "why", f.text, "bytes", bytes)
+	}
 	s.backend.RejectedLine(f.code, bytes, sha256)
 }
 

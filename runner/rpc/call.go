@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -24,7 +23,7 @@ func (*answered) MarshalJSON() ([]byte, error) { return []byte("{}"), nil }
 // also ends when nothing more can be read.
 func (s *server) call(r *request) (mcp.Result, error) {
 	s.passed.add(r.meta.era)
-	req := runner.Request{Name: r.name, Arguments: r.arguments, Origin: s.who.origin(r)}
+	req := runner.Request{Name: r.name, Arguments: r.arguments, Origin: s.originOf(r)}
 	s.announce(req.Origin)
 	if r.meta.progressToken != nil {
 		p := newProgress(r.ctx, s.out, r.meta.progressToken)
@@ -40,8 +39,7 @@ func (s *server) call(r *request) (mcp.Result, error) {
 	if reply.Row == nil { // the call is not on the record, and therefore did not run
 		s.log.Error("a call has no row", "error", reply.Err)
 	} else if reply.Row.Outcome == ledger.OutcomeUnknownTool {
-		text := "unknown tool: " + reply.Row.ToolName.String() + "; registered: " + s.names
-		return nil, &jsonrpc.Error{Code: codeInvalidParams, Message: text, Data: facts}
+		return nil, &jsonrpc.Error{Code: codeInvalidParams, Message: reply.Message, Data: facts}
 	}
 	r.result = s.appendReply(nil, r, reply, facts)
 	return new(answered), nil
@@ -85,17 +83,4 @@ func encode(v any) ([]byte, error) {
 		return nil, err
 	}
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
-}
-
-// maxNames bounds the list of names that an unknown tool is answered with.
-const maxNames = 100
-
-func joinNames(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	if more := len(names) - maxNames; more > 0 {
-		return strings.Join(names[:maxNames], ", ") + fmt.Sprintf(" and %d more", more)
-	}
-	return strings.Join(names, ", ")
 }

@@ -167,8 +167,8 @@ func TestRefusingHostAnswersTheFirstRequestAndEnds(t *testing.T) {
 		if err := c.wait(); !errors.Is(err, remedy) {
 			t.Errorf("Serve returned %v", err)
 		}
-		if b.count("call") != 0 {
-			t.Error("a call reached the backend")
+		if n := b.count("refused sandbox_unavailable: " + remedy.Error()); n != b.count("call") || n != strings.Count(first, "tools/call") {
+			t.Errorf("a call was not refused, or has no row:\n%s", b.log())
 		}
 		if line, err := c.lines.ReadString('\n'); err != io.EOF {
 			t.Errorf("more than the remedy was said: %q", line)

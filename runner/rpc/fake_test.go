@@ -96,6 +96,9 @@ func (f *fake) Call(ctx context.Context, r runner.Request) runner.Reply {
 	n := f.calls
 	f.mu.Unlock()
 	f.note("call %q %s %s", r.Name, r.Arguments, origin(r.Origin))
+	if r.Refusal != (runner.Refusal{}) {
+		f.note("refused %s: %s", r.Refusal.Outcome, r.Refusal.Reason)
+	}
 	row := &ledger.Row{
 		ToolCallID: redact.Plain(first(r.Origin.CallID, fmt.Sprintf("0fa1afe1-%d", n))),
 		SessionID:  redact.Plain(r.Origin.SessionID),
@@ -118,8 +121,13 @@ func (f *fake) behave(ctx context.Context, r runner.Request, reply *runner.Reply
 	ok := 0
 	row.Status, row.Outcome, row.ExitCode = "success", "ok", &ok
 	known := false
+	var names []string
 	for _, t := range f.tools {
 		known = known || t.Name == r.Name
+		names = append(names, t.Name)
+	}
+	if names == nil {
+		names = []string{"none"}
 	}
 	refuse := func(outcome, message string) {
 		row.Status, row.Outcome, row.ExitCode, reply.Message = "blocked", outcome, nil, message
@@ -127,7 +135,9 @@ func (f *fake) behave(ctx context.Context, r runner.Request, reply *runner.Reply
 	switch {
 	case !known:
 		row.Known = false
-		refuse("unknown_tool", "unknown tool: "+r.Name)
+		refuse("unknown_tool", "unknown tool: "+r.Name+"; registered: "+strings.Join(names, ", "))
+	case r.Refusal != (runner.Refusal{}):
+		refuse(r.Refusal.Outcome, r.Refusal.Reason)
 	case r.Arguments != nil && r.Arguments[0] != '{':
 		refuse("invalid_arguments", "arguments: must be an object")
 	default:

@@ -27,38 +27,3 @@ func parseID(raw []byte) (identity, bool) {
 	}
 	return identity{}, false
 }
-
-// recoverID looks for the id of a line that cannot be understood: because a key stands twice in it, or because only its
-// beginning is known. It returns nil unless the id is legal and stands once as far as can be seen.
-func recoverID(line []byte) []byte {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(line), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if tok, err := dec.ReadToken(); err != nil || tok.Kind() != '{' {
-		return nil
-	}
-	var id []byte
-	for dec.PeekKind() == '"' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			break
-		}
-		isID := name.String() == "id"
-		v, err := dec.ReadValue()
-		if err != nil {
-			break
-		}
-		if !isID {
-			continue
-		}
-		if id != nil {
-			return nil
-		}
-		id = bytes.Clone(v)
-		if dec.PeekKind() == 0 {
-			return nil // a number at the very end may have been cut
-		}
-	}
-	if _, legal := parseID(id); !legal {
-		return nil
-	}
-	return id
-}

@@ -35,14 +35,13 @@ func (w *identified) initialize(client, protocol string) {
 	w.client, w.protocol = client, protocol
 }
 
-// origin completes what a request says of itself.
-func (w *identified) origin(r *request) runner.Origin {
-	o := r.meta.origin
+// origin completes what a request says of itself; handshake: it belongs to the session that began with initialize.
+func (w *identified) origin(o runner.Origin, handshake bool) runner.Origin {
 	o.SessionFrom = "meta"
 	if o.SessionID == "" {
 		o.SessionID, o.SessionFrom = w.session, w.sessionFrom
 	}
-	if r.session == r.session.server.handshake {
+	if handshake {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		o.Protocol = w.protocol

@@ -20,7 +20,7 @@ type request struct {
 
 	// Owned by the handler until it returns, then by whoever settles the request.
 	result  []byte // JSON of a result that the SDK is not to encode
-	reached bool   // the backend took the call: it has a row
+	reached bool   // the backend has the call, and with it its row
 
 	cancelled bool // owned by inflight.mu
 }

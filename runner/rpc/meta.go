@@ -79,13 +79,9 @@ func (m *meta) own(key string, v []byte) (wrong string) {
 		o.Turn = int(n)
 		return wrong
 	case "input_tokens":
-		n, wrong := ownCount(v)
-		o.InputTokens = &n
-		return wrong
+		return ownTokens(v, &o.InputTokens)
 	case "output_tokens":
-		n, wrong := ownCount(v)
-		o.OutputTokens = &n
-		return wrong
+		return ownTokens(v, &o.OutputTokens)
 	}
 	return ""
 }
@@ -107,6 +103,14 @@ func ownCount(v []byte) (n int64, wrong string) {
 		return 0, "an integer from 0 to 2^53-1"
 	}
 	return n, ""
+}
+
+func ownTokens(v []byte, to **int64) (wrong string) {
+	n, wrong := ownCount(v)
+	if wrong == "" {
+		*to = &n
+	}
+	return wrong
 }
 
 // eraMember keeps what the SDK is to see of this _meta, and reads from it who is calling.

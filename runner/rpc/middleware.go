@@ -63,8 +63,13 @@ func (s *server) initialize(ctx context.Context, method string, req mcp.Request,
 		return nil, err
 	}
 	s.who.initialize(clientOf(orNull(memberOf(r.params, "clientInfo"))), res.(*mcp.InitializeResult).ProtocolVersion)
-	s.announce(s.who.origin(r))
+	s.announce(s.originOf(r))
 	return res, nil
+}
+
+// originOf is who sent the request.
+func (s *server) originOf(r *request) runner.Origin {
+	return s.who.origin(r.meta.origin, r.session == s.handshake)
 }
 
 // announce has the session recorded before anything that belongs to it.
@@ -87,7 +92,7 @@ func (s *server) list(req mcp.Request, r *request) (mcp.Result, error) {
 	if params, ok := req.GetParams().(*mcp.ListToolsParams); ok && params != nil && params.Cursor != "" {
 		return nil, &jsonrpc.Error{Code: codeInvalidParams, Message: "invalid params: unknown cursor"}
 	}
-	s.announce(s.who.origin(r))
+	s.announce(s.originOf(r))
 	return &mcp.ListToolsResult{Tools: s.tools, Cacheable: mcp.Cacheable{CacheScope: "private"}}, nil
 }
 

@@ -24,9 +24,9 @@ type Backend interface {
 	// Session puts on the record who calls, before the first call of a session and perhaps again.
 	Session(runner.Origin) error
 	// Call runs one call to its end; when ctx ends, its cause is runner.ErrCancelled or runner.ErrInterrupted. It is told
-	// of every tools/call whose name can be read.
+	// of every tools/call whose name can be read, also of one that is refused here.
 	Call(context.Context, runner.Request) runner.Reply
-	// RejectedLine is told of every line that is answered with an error, or would be, and never became a call.
+	// RejectedLine is told of every other line that is answered with an error, or would be if it had an id.
 	RejectedLine(code int, bytes int64, sha256 string)
 }
 
@@ -63,7 +63,6 @@ type server struct {
 	backend Backend
 	out     *writer
 	open    *inflight
-	names   string // of the tools, for who calls one that is not there
 
 	calls     context.Context // every request's context descends from it
 	interrupt context.CancelCauseFunc
@@ -134,7 +133,7 @@ func newServer(ctx context.Context, cfg Config) *server {
 	}
 	s.calls, s.interrupt = context.WithCancelCause(context.WithoutCancel(ctx))
 	s.who.session, s.who.sessionFrom = sessionOfLaunch(cfg.Getenv)
-	s.tools, s.names = listed(s.backend.Tools())
+	s.tools = listed(s.backend.Tools())
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "toolrun", Version: cfg.Version}, &mcp.ServerOptions{
 		Instructions: s.backend.Instructions(),
 		Logger:       slog.New(errorsOnly{cfg.Logger.Handler()}),

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -147,7 +146,7 @@ func (c *session) Write(_ context.Context, m jsonrpc.Message) error {
 	return nil
 }
 
-// answer makes the answer to r, and records the line where it is an error that the backend does not know.
+// answer makes the answer to r, and records the request where it is refused and the backend does not know it yet.
 func (s *server) answer(r *request, resp *jsonrpc.Response) func(dst []byte) []byte {
 	if resp.Error == nil {
 		result := []byte(resp.Result)
@@ -161,9 +160,8 @@ func (s *server) answer(r *request, resp *jsonrpc.Response) func(dst []byte) []b
 		s.initialized.Store(false)
 	}
 	if !r.reached {
-		s.backend.RejectedLine(code, int64(len(r.line)), digest(r.line))
+		s.recordRefused(&r.message, r.session, &fault{code: code, text: text})
 	}
-	s.log.Debug("a request is answered with an error", slog.String("method", r.method), slog.Int("code", code))
 	return func(dst []byte) []byte { return appendError(dst, r.id.text, code, text, data) }
 }
 

@@ -6,11 +6,9 @@ import (
 	"toolrun/catalog"
 )
 
-// listed turns the catalog's tools into what tools/list shows of them, each with the catalog's own bytes as its schema,
-// and into their names for a sentence.
-func listed(tools []*catalog.Tool) (list []*mcp.Tool, names string) {
-	list = make([]*mcp.Tool, len(tools))
-	all := make([]string, len(tools))
+// listed turns the catalog's tools into what tools/list shows of them, each with the catalog's own bytes as its schema.
+func listed(tools []*catalog.Tool) []*mcp.Tool {
+	list := make([]*mcp.Tool, len(tools))
 	for i, t := range tools {
 		readOnly, destructive, openWorld := t.Annotations()
 		list[i] = &mcp.Tool{
@@ -25,7 +23,6 @@ func listed(tools []*catalog.Tool) (list []*mcp.Tool, names string) {
 				OpenWorldHint:   &openWorld,
 			},
 		}
-		all[i] = t.Name
 	}
-	return list, joinNames(all)
+	return list
 }
