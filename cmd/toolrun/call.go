@@ -103,8 +103,9 @@ func (a *app) call(ctx context.Context, name string, words []string, j *jsonWord
 			a.warn("%v", closing)
 		}
 	}()
-	if err != nil {
-		return err
+	var refusal runner.Refusal
+	if err != nil { // errHost
+		refusal = runner.Refusal{Outcome: ledger.OutcomeSandboxUnavailable, Reason: err.Error()}
 	}
 	arguments := json.RawMessage(j.arguments)
 	if j.arguments == "" {
@@ -116,7 +117,7 @@ func (a *app) call(ctx context.Context, name string, words []string, j *jsonWord
 			return err
 		}
 	}
-	reply := e.runner.Call(in.ctx, runner.Request{Name: name, Arguments: arguments, Origin: a.callOrigin()})
+	reply := e.runner.Call(in.ctx, runner.Request{Name: name, Arguments: arguments, Origin: a.callOrigin(), Refusal: refusal})
 	status := callStatus(reply)
 	if stopped := in.err(); stopped != nil && (reply.Row == nil || reply.Row.Outcome == ledger.OutcomeInterrupted) {
 		status = callErrorStatus(stopped)
