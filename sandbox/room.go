@@ -27,7 +27,7 @@ type lane struct {
 	spawner                      *stage.Program // the one of them that clones room and program: caller, or its helper's
 
 	// Words that the programs read.
-	net, cgroup                 uintptr
+	net                         uintptr
 	tasks                       [maxTasks]uintptr
 	ready                       [2]int // the init writes one byte when the room is built
 	programFD                   uintptr
@@ -130,7 +130,7 @@ func (b *Box) planRoom(l *lane) {
 	}
 	p.Add("set host name", unix.SYS_SETHOSTNAME, Hostname, len(Hostname))
 	// Orphans of the call are reparented to the init; with SIGCHLD ignored the kernel reaps them.
-	p.Add("ignore children", unix.SYS_RT_SIGACTION, int(unix.SIGCHLD), stage.Bytes(&sigaction{handler: sigIgnore}), nil, 8)
+	p.Add("ignore children", unix.SYS_RT_SIGACTION, int(unix.SIGCHLD), stage.Bytes(&sigaction{sigIgnore}), nil, 8)
 	p.Add("drop capabilities", unix.SYS_CAPSET, stage.Bytes(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}), make([]byte, 24))
 	p.Add("set no_new_privs", unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 	p.Add("keep lifeline", unix.SYS_DUP3, b.host.lifeline[0], 0, 0)
@@ -209,11 +209,8 @@ func (b *Box) planProgram(l *lane) {
 	p.Add("execute", unix.SYS_EXECVE, stage.At(&l.exe), stage.At(&l.argv), stage.At(&l.env))
 }
 
-// sigaction is the kernel's struct sigaction.
-type sigaction struct {
-	handler, flags, restorer uintptr
-	mask                     uint64
-}
+// sigaction is the kernel's struct sigaction: handler, flags, restorer, mask.
+type sigaction [4]uint64
 
 const (
 	sigIgnore         = 1 // SIG_IGN

@@ -80,9 +80,9 @@ func TestTheViewShowsWhatIsDeclaredAndNothingElse(t *testing.T) {
 		"mount -t tmpfs none /mnt 2>/dev/null || echo no":     "no\n",
 		"ls -d /proc/1 2>/dev/null || echo hidden":            "hidden\n",
 	} {
-		_, out, errs := sh(t, b, work, script)
+		r, out, errs := sh(t, b, work, script)
 		if out != want {
-			t.Errorf("%s: %q, want %q (%s)", script, out, want, errs)
+			t.Errorf("%s: %q, want %q (%s) outcome %d, exit %d, signal %d, %v", script, out, want, errs, r.Outcome, r.ExitCode, r.Signal, r.Err)
 		}
 	}
 	if c, _ := os.ReadFile(filepath.Join(work, "b.txt")); string(c) != "new\n" {

@@ -62,6 +62,9 @@ func (m *member) write(file, value string) error {
 	fd, err := unix.Openat(m.fd, file, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err == nil {
 		_, err = unix.Write(fd, []byte(value))
+		for err == unix.EINTR { // setting a memory limit waits for reclaim, and gives way to any signal
+			_, err = unix.Write(fd, []byte(value))
+		}
 		unix.Close(fd)
 	}
 	if err != nil {

@@ -16,21 +16,25 @@ import (
 // v2Controllers are those that limits need.
 var v2Controllers = []string{"memory", "pids", "cpu"}
 
-// openV2 makes our directory in the unified hierarchy: below toolrun's own cgroup where that is ours to divide, else, for
-// root, in the hierarchy's root.
+// openV2 makes our directory in the unified hierarchy: below toolrun's own cgroup where that is ours to divide, on a systemd
+// host in a scope that it gives us, else, for root, in the hierarchy's root.
 func (t *Tree) openV2(hs []hierarchy, name string) error {
-	var own string
-	for _, h := range hs {
-		if h.controllers == nil {
-			own = h.own
-		}
-	}
+	own := unifiedDir(hs)
 	if own == "" {
 		return fmt.Errorf("find the unified hierarchy: /proc/self/cgroup names no directory of it")
 	}
-	err := t.below(own, name)
-	if err != nil && own != unifiedRoot && os.Geteuid() == 0 {
-		err = t.below(unifiedRoot, name)
+	var err error
+	if systemdRuns() && !delegated(own) {
+		if err = enterScope(name); err == nil {
+			if hs, err = hierarchies(); err == nil {
+				err = t.below(unifiedDir(hs), name)
+			}
+		}
+	} else {
+		err = t.below(own, name)
+		if err != nil && own != unifiedRoot && os.Geteuid() == 0 {
+			err = t.below(unifiedRoot, name)
+		}
 	}
 	if err != nil {
 		for _, l := range []string{Memory, Swap, Pids, CPU, CPUTime} {
@@ -38,6 +42,15 @@ func (t *Tree) openV2(hs []hierarchy, name string) error {
 		}
 	}
 	return nil
+}
+
+func unifiedDir(hs []hierarchy) string {
+	for _, h := range hs {
+		if h.controllers == nil {
+			return h.own
+		}
+	}
+	return ""
 }
 
 const unifiedRoot = "/sys/fs/cgroup"
