@@ -11,11 +11,14 @@ import (
 )
 
 // Commit puts the row of a call of run on the record and gives it its seq. Its objects are in the store and its tool_call
-// line is in the run's file; its tool_result line comes after, then the answer. On ErrUnavailable there is no row, or,
-// where durability is "row", one that may not survive a power failure.
+// line is in the run's file; its tool_result line comes after, then the answer.
 //
-// It returns when the row survives the death of toolrun. Where durability is "row" it returns when objects and trace, and
-// after them the row, survive a power failure; calls that commit at the same time share the syncs.
+// It returns nil when the row survives the death of toolrun. Where durability is "row" it returns nil when objects and
+// trace, and after them the row, survive a power failure; calls that commit at the same time share the syncs.
+//
+// Every error is ErrUnavailable, and row.Seq says which: as it was, there is no row, and Commit may be tried again; set,
+// the row is on the record like any other and must not be appended again, but its sync failed (only where durability is
+// "row") and a power failure may take it back.
 func (d *Dir) Commit(run *trace.Run, row *ledger.Row) error {
 	if d.Ledger == nil {
 		return errReadOnly
@@ -43,10 +46,7 @@ const writebackAge = time.Minute
 // noteShared notes the objects of a row that this process found in the store and did not write: their writer may not have
 // synced them yet, and may have died before it did.
 func (d *Dir) noteShared(row *ledger.Row) {
-	for _, hash := range []string{row.InputHash, string(row.OutputHash), string(row.StderrHash)} {
-		if hash == "" {
-			continue
-		}
+	for _, hash := range row.Objects() {
 		path := d.Store.Path(hash)
 		var st unix.Stat_t
 		if !d.sync.synced(path) && unix.Stat(path, &st) == nil && time.Since(time.Unix(st.Ctim.Unix())) < writebackAge {

@@ -1,6 +1,7 @@
 package archive_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"toolrun/archive"
 	"toolrun/archive/internal/jsonl"
 	"toolrun/archive/ledger"
 )
@@ -88,6 +92,41 @@ func TestPerRowSyncsObjectsAndTraceThenTheRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.End(run, nil)
+}
+
+// A sync that fails leaves no doubt about the row: before it is appended there is none, after it it stands.
+func TestASyncThatFailsSaysByTheSeqWhetherTheRowStands(t *testing.T) {
+	for failing, stands := range map[string]bool{"trace": false, "ledger.jsonl": true} {
+		dir := filepath.Join(t.TempDir(), "data")
+		durability(t, dir, "row")
+		d := open(t, dir)
+		run := begin(t, d)
+		c, err := newCall(d, run, run.ID()[:8]+"-1")
+		if err := errors.Join(err, c.start(), c.capture()); err != nil {
+			t.Fatal(err)
+		}
+		saved := jsonl.Calls.Fdatasync
+		jsonl.Calls.Fdatasync = func(fd int) error {
+			path, _ := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+			if filepath.Base(path) == failing || failing == "trace" && path == run.Path() {
+				return unix.EIO
+			}
+			return saved(fd)
+		}
+		err = c.commit()
+		jsonl.Calls.Fdatasync = saved
+		if !errors.Is(err, archive.ErrUnavailable) || (c.row.Seq >= 0) != stands || (len(rowsOf(t, dir)) == 1) != stands {
+			t.Errorf("%s fails: %v, seq %d, %d rows", failing, err, c.row.Seq, len(rowsOf(t, dir)))
+		}
+		if !stands {
+			if err := c.commit(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(c.result(), d.End(run, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestCheckpointSyncsEverythingWithinASecond(t *testing.T) {

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -21,6 +22,7 @@ type call struct {
 	args    *catalog.Args // nil: refused
 	problem error         // what is wrong with the arguments
 	input   redact.JSON   // canonical
+	argv    redact.JSON   // as the row will have it
 	session *session
 	id      identity
 	streams []*capture // stdout, then stderr unless it is merged
@@ -81,11 +83,17 @@ func (c *call) question() question {
 	return q
 }
 
-// announce puts the call on the record before anything of it runs: input object, session line, tool_call line.
+// announce puts the call on the record before anything of it runs: the objects of its input and of a long argv, session
+// line, tool_call line.
 func (c *call) announce(d decision) error {
 	hash, err := c.r.putInput(c.input)
 	if err != nil {
 		return err
+	}
+	if d.Outcome == "" && c.args != nil && c.tool.Builtin == "" {
+		if c.argv, err = c.r.putArgv(c.rules.Strings(c.args.Argv())); err != nil {
+			return err
+		}
 	}
 	c.row.InputHash = hash
 	c.row.Flags = append(c.row.Flags, d.Flags...)
@@ -120,7 +128,7 @@ func (c *call) refuse(d decision) Reply {
 	c.row.StartedAt = ledger.FormatTime(c.r.now())
 	c.row.EndedAt = c.row.StartedAt
 	reply := c.commit(redact.Text{})
-	if reply.Err == nil {
+	if reply.Row != nil {
 		reply.Message = c.rules.Text(d.Message()).String()
 	}
 	return reply
@@ -129,11 +137,15 @@ func (c *call) refuse(d decision) Reply {
 // commit writes the row: from there on the call has happened, and its reply may go out.
 func (c *call) commit(head redact.Text) Reply {
 	c.flagRedacted()
-	if err := c.r.commit(c.row, head); err != nil {
+	err := c.r.commit(c.row, head)
+	if c.row.Seq == noSeq {
 		return Reply{Err: unavailable(err)}
 	}
 	c.session.remember(c.row)
-	return Reply{Row: c.row}
+	if err != nil {
+		err = unavailable(fmt.Errorf("the call has ended and its row is written, but a power failure may take it back: %w", err))
+	}
+	return Reply{Row: c.row, Err: err}
 }
 
 // flagRedacted flags a call of which something was masked.

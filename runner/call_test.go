@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -262,4 +263,49 @@ func TestProgressIsTheLatestLineAndASignOfLife(t *testing.T) {
 		}
 		g.end()
 	})
+}
+
+// TestWhatIsTooLongForALineIsAnObject: a long argv and long arguments stand in row and trace as hashes that open.
+func TestWhatIsTooLongForALineIsAnObject(t *testing.T) {
+	g := newRig(t, testCatalog, exits(0, "", ""))
+	for _, n := range []int{4 << 10, 70 << 10} {
+		must(t, g.Call(t.Context(), Request{Name: "echo", Arguments: args("text", strings.Repeat("x", n))}).Err)
+	}
+	must(t, g.Call(t.Context(), Request{Name: "echo", Arguments: args("text", "short")}).Err)
+	rows, lines := g.end()
+	for i, row := range rows[:2] {
+		hashes := row.Objects()
+		if len(hashes) != 3 || row.Argv.String() != `{"sha256":"`+hashes[2]+`"}` {
+			t.Fatalf("argv %.100s, objects %v", row.Argv, hashes)
+		}
+		var argv []string
+		must(t, json.Unmarshal([]byte(g.stored(hashes[2])), &argv))
+		if len(argv) != 4 || len(argv[3]) != []int{4 << 10, 70 << 10}[i] {
+			t.Errorf("the object holds %d words", len(argv))
+		}
+	}
+	if hashes := rows[2].Objects(); len(hashes) != 2 {
+		t.Errorf("a short argv is an object: %v", hashes)
+	}
+	for _, l := range lines {
+		if a, ok := l["arguments"].(map[string]any); ok && l["args_sha256"] == rows[1].InputHash && a["sha256"] != rows[1].InputHash {
+			t.Errorf("arguments of the line: %.100v", a)
+		}
+	}
+}
+
+// TestAnEmptyStdoutIsAnObjectAndAnEmptyStderrIsNone: the first has a hash, which must open, the second has none.
+func TestAnEmptyStdoutIsAnObjectAndAnEmptyStderrIsNone(t *testing.T) {
+	for _, c := range []struct {
+		stdout, stderr string
+		objects        int
+	}{{"", "", 2}, {"out", "", 2}, {"", "err", 3}} {
+		g := newRig(t, testCatalog, exits(0, c.stdout, c.stderr))
+		reply := g.Call(t.Context(), Request{Name: "echo"})
+		must(t, reply.Err)
+		if n := len(reply.Row.Objects()); n != c.objects || (reply.Row.StderrHash != "") != (c.stderr != "") {
+			t.Errorf("%+v: %v, stderr_hash %q", c, reply.Row.Objects(), reply.Row.StderrHash)
+		}
+		g.end()
+	}
 }

@@ -113,7 +113,14 @@ func (c *capture) finish() captured {
 	return end
 }
 
-// abort drops the stream: nothing of the tool ran.
+// empty says that nothing was written so far.
+func (c *capture) empty() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.raw == 0
+}
+
+// abort drops the stream. Later writes fail.
 func (c *capture) abort() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,21 +11,10 @@ import (
 
 // describe puts what will be executed into the row.
 func (c *call) describe(plan *plan, cmd sandbox.Command) {
-	c.row.Argv = c.argv(cmd.Argv)
+	c.row.Argv = c.argv
 	c.row.Cwd = boundedOrNil(c.rules, cmd.Dir)
 	c.row.ExePath = boundedOrNil(c.rules, cmd.Exe)
 	c.row.User = ledger.OrNull(plan.user)
-}
-
-// maxArgvBytes bounds the argv of a row; a longer one is there as its hash.
-const maxArgvBytes = 4 << 10
-
-func (c *call) argv(argv []string) redact.JSON {
-	list := c.rules.Strings(argv)
-	if c.r.cfg.Payloads != PayloadsHash && len(list.Raw()) <= maxArgvBytes {
-		return list
-	}
-	return hashOf(c.rules, list)
 }
 
 // measure puts what the box measured into the row.
@@ -76,7 +65,7 @@ func (c *call) exeHash(hash <-chan string, end ending) {
 func (c *call) finish(end ending, cause error) Reply {
 	var ended [2]captured
 	for i, s := range c.streams {
-		if !end.Started {
+		if !end.Started || i == 1 && s.empty() { // no object of a stderr that said nothing: the row names none
 			s.abort()
 			continue
 		}
@@ -91,10 +80,7 @@ func (c *call) finish(end ending, cause error) Reply {
 	v := ledger.EndingOf(end.Outcome, end.Started)
 	row.Status, row.ErrorType = v.Status, v.ErrorType
 	row.OutputHash, row.StoredBytes, row.OutputBytes = out.Hash, out.Stored, out.Bytes
-	row.StderrBytes = errs.Bytes
-	if errs.Bytes > 0 {
-		row.StderrHash = errs.Hash
-	}
+	row.StderrHash, row.StderrBytes = errs.Hash, errs.Bytes
 	row.Truncated = out.Truncated || errs.Truncated
 	row.Redactions += out.Redactions + errs.Redactions
 
@@ -120,7 +106,7 @@ func (c *call) finish(end ending, cause error) Reply {
 		row.OutputSummary, head = c.summaries(out, errs)
 	}
 	reply := c.commit(head)
-	if reply.Err == nil {
+	if reply.Row != nil {
 		budget := c.tool.PreviewBytes
 		if c.tool.Builtin != "" {
 			budget += errs.Bytes // a part that was asked for with the length of a preview is shown whole

@@ -6,7 +6,6 @@ import (
 
 	"toolrun/archive/ledger"
 	"toolrun/archive/redact"
-	"toolrun/catalog/canon"
 )
 
 // minExcerptBytes is kept of either end of a stream however small a tool's preview is: summaries are made of it.
@@ -86,13 +85,4 @@ func shown(c *captured) int64 {
 		return 0
 	}
 	return c.Excerpt.n
-}
-
-// hashOf is what stands in a row in place of a value that is too long, or that is not kept.
-func hashOf(rules *redact.Rules, v redact.JSON) redact.JSON {
-	hash, err := rules.JSON([]byte(`{"sha256":"` + canon.SHA256Hex(v.Raw()) + `"}`))
-	if err != nil {
-		panic(err) // a constant around hex digits
-	}
-	return hash
 }

@@ -24,6 +24,18 @@ func (r *Runner) putInput(input redact.JSON) (hash string, err error) {
 	return r.cfg.Archive.Store.Put(input)
 }
 
+// putArgv gives what a row says of argv. One that is too long is stored; with payloads "hash" only its name is kept.
+func (r *Runner) putArgv(argv redact.JSON) (redact.JSON, error) {
+	if r.cfg.Payloads == PayloadsHash {
+		return ledger.ArgvHash(canon.SHA256Hex(argv.Raw())), nil
+	}
+	if len(argv.Raw()) <= ledger.MaxArgvBytes {
+		return argv, nil
+	}
+	hash, err := r.cfg.Archive.Store.Put(argv)
+	return ledger.ArgvHash(hash), err
+}
+
 // newObject is where a stream's redacted bytes go.
 func (r *Runner) newObject() object {
 	if r.cfg.Payloads == PayloadsHash {
@@ -65,7 +77,7 @@ func (r *Runner) commit(row *ledger.Row, head redact.Text) error {
 	if row.Seq == noSeq {
 		return err
 	}
-	return d.unsynced
+	return d.unsynced // the row stands
 }
 
 // noSeq marks a row that is not in the ledger, whose rows count from 0.

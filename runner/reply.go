@@ -14,7 +14,7 @@ type Facts struct {
 	Outcome       string        `json:"outcome"`
 	ExitCode      *int          `json:"exit_code"`
 	Signal        ledger.OrNull `json:"signal"`
-	Message       string        `json:"message,omitzero"` // of a refusal, or why no row exists
+	Message       string        `json:"message,omitzero"` // of a refusal, or what is wrong with the record
 	Stdout        string        `json:"stdout"`
 	Stderr        string        `json:"stderr"`
 	StdoutBytes   int64         `json:"stdout_bytes"`
@@ -25,10 +25,10 @@ type Facts struct {
 	DurationMS    int64         `json:"duration_ms"`
 	OutputHash    ledger.OrNull `json:"output_hash"`
 	StderrHash    ledger.OrNull `json:"stderr_hash"`
-	ToolCallID    string        `json:"tool_call_id"`
-	RunID         string        `json:"run_id"`
-	Seq           int64         `json:"seq"`
-	CatalogSHA256 string        `json:"catalog_sha256"`
+	ToolCallID    ledger.OrNull `json:"tool_call_id"` // this and the rest: null where there is no row
+	RunID         ledger.OrNull `json:"run_id"`
+	Seq           *int64        `json:"seq"`
+	CatalogSHA256 ledger.OrNull `json:"catalog_sha256"`
 }
 
 // outcomeUnavailable is in replies only: no row holds it, since there is none.
@@ -40,12 +40,16 @@ func (r Reply) Facts() Facts {
 		return Facts{Status: ledger.StatusError, Outcome: outcomeUnavailable, Message: r.verdict()}
 	}
 	row := r.Row
+	message := r.Message
+	if r.Err != nil {
+		message = r.verdict()
+	}
 	return Facts{
 		Status:        row.Status,
 		Outcome:       row.Outcome,
 		ExitCode:      row.ExitCode,
 		Signal:        row.Signal,
-		Message:       r.Message,
+		Message:       message,
 		Stdout:        r.Stdout.Text,
 		Stderr:        r.Stderr.Text,
 		StdoutBytes:   row.OutputBytes,
@@ -56,15 +60,17 @@ func (r Reply) Facts() Facts {
 		DurationMS:    row.DurationMS,
 		OutputHash:    row.OutputHash,
 		StderrHash:    row.StderrHash,
-		ToolCallID:    row.ToolCallID.String(),
-		RunID:         row.RunID,
-		Seq:           row.Seq,
-		CatalogSHA256: row.CatalogSHA256,
+		ToolCallID:    ledger.OrNull(row.ToolCallID.String()),
+		RunID:         ledger.OrNull(row.RunID),
+		Seq:           &row.Seq,
+		CatalogSHA256: ledger.OrNull(row.CatalogSHA256),
 	}
 }
 
-// IsError is false only where the tool succeeded.
-func (r Reply) IsError() bool { return r.Row == nil || r.Row.Status != ledger.StatusSuccess }
+// IsError is false only where the tool succeeded, and that is on the record.
+func (r Reply) IsError() bool {
+	return r.Err != nil || r.Row == nil || r.Row.Status != ledger.StatusSuccess
+}
 
 // Text gives the reply as a model reads it: the verdict in the first and in the last line, since clients cut either end,
 // and what the tool wrote between them. A refusal says what to do next.
@@ -111,7 +117,7 @@ func section(b *strings.Builder, name string, p Preview, written int64, hashName
 // verdict is one line: how the call ended.
 func (r Reply) verdict() string {
 	switch {
-	case r.Row == nil && r.Err != nil:
+	case r.Err != nil:
 		return "ERROR: " + r.Err.Error()
 	case r.Row == nil:
 		return "ERROR: " + ErrLedgerUnavailable.Error()

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -74,5 +75,29 @@ func TestLinesOfARefusalAreOne(t *testing.T) {
 	r := Reply{Row: &ledger.Row{Status: "blocked"}, Message: "unknown tool: a\nb"}
 	if got := r.Text(); strings.Contains(got, "\n") {
 		t.Errorf("text %q", got)
+	}
+}
+
+func TestARowThatMayNotLastIsAnErrorWithAllItsFacts(t *testing.T) {
+	code := 0
+	r := Reply{
+		Row:    &ledger.Row{ToolName: redact.Plain("echo"), Status: "success", Outcome: "ok", ExitCode: &code, OutputBytes: 3, Seq: 7},
+		Stdout: Preview{Text: "hi\n"},
+		Err:    unavailable(errors.New("input/output error")),
+	}
+	want := "ERROR: ledger unavailable: input/output error"
+	if got := r.Text(); got != want+"\n--- stdout, 3 bytes ---\nhi\n"+want || !r.IsError() {
+		t.Errorf("text %q, is error %v", got, r.IsError())
+	}
+	if f := r.Facts(); f.Status != "success" || f.Message != want || *f.Seq != 7 || *f.ExitCode != 0 {
+		t.Errorf("facts: %+v", f)
+	}
+}
+
+func TestWithoutARowNothingIsSaidOfOne(t *testing.T) {
+	b, err := json.Marshal(Reply{Err: ErrLedgerUnavailable}.Facts())
+	must(t, err)
+	if want := `"tool_call_id":null,"run_id":null,"seq":null,"catalog_sha256":null}`; !strings.HasSuffix(string(b), want) {
+		t.Errorf("facts: %s", b)
 	}
 }

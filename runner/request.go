@@ -59,13 +59,14 @@ type Origin struct {
 
 // Reply is the end of one call: its row, and what the caller is told of the output.
 type Reply struct {
-	// Row is the call's row as it stands in the ledger; nil only where Err is set.
+	// Row is the call's row as it stands in the ledger; nil where there is none, and then Err is set.
 	Row    *ledger.Row
 	Stdout Preview
 	Stderr Preview
 	// Message is a sentence for the model where the call was refused.
 	Message string
-	// Err is ErrLedgerUnavailable (perhaps wrapped) where no row exists.
+	// Err is ErrLedgerUnavailable (perhaps wrapped) where no row exists and nothing ran, or, beside a Row, where the row
+	// could not be synced as durability = "row" promises.
 	Err error
 }
 

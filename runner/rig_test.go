@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"toolrun/archive"
+	"toolrun/archive/audit"
 	"toolrun/archive/ledger"
 	"toolrun/archive/redact"
 	"toolrun/archive/trace"
@@ -95,19 +96,17 @@ func newRig(t testing.TB, text string, box Box, change ...func(*Config)) *rig {
 	return g
 }
 
-// end closes the run and gives its rows and the lines of its trace. Every hash must open, and rows and lines must pair.
+// end closes the run and gives its rows and the lines of its trace. Every hash must open, rows and lines must pair, and no
+// object may be there that nothing names.
 func (g *rig) end() ([]*ledger.Row, []map[string]any) {
 	g.t.Helper()
 	must(g.t, g.Close())
 	rows, lines := g.rows(), g.lines()
 	checkPairs(g.t, rows, lines)
-	for _, row := range rows {
-		hashes := []string{row.InputHash, string(row.OutputHash), string(row.StderrHash)}
-		for _, h := range hashes {
-			if h != "" && row.Payloads == "" {
-				must(g.t, g.dir.Store.Verify(h))
-			}
-		}
+	report, err := audit.Verify(g.t.Context(), g.dir, nil)
+	must(g.t, err)
+	if len(report.Findings) > 0 || report.Unreferenced > 0 {
+		g.t.Errorf("verify: %d objects that nothing names, findings %+v", report.Unreferenced, report.Findings)
 	}
 	must(g.t, g.dir.Close())
 	return rows, lines

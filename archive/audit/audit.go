@@ -158,9 +158,7 @@ func (v *verifier) addRow(row *ledger.Row, id string, line int) {
 		v.rows[row.RunID] = map[string]*rowRef{}
 	}
 	v.rows[row.RunID][id] = &rowRef{line, row.ToolName.String(), row.InputHash, row.ExitCode, row.OutputBytes}
-	if row.Payloads == "" {
-		v.names(id, row.InputHash, string(row.OutputHash), string(row.StderrHash))
-	}
+	v.names(id, row.Objects()...)
 }
 
 // names notes that a call names objects.

@@ -62,7 +62,7 @@ type Row struct {
 	StderrHash       OrNull       `json:"stderr_hash"`
 	StderrBytes      int64        `json:"stderr_bytes"`
 	Truncated        bool         `json:"truncated"` // an object of this row is capped
-	Argv             redact.JSON  `json:"argv"`      // array of strings, or {"sha256": …} over 4 KiB, or null
+	Argv             redact.JSON  `json:"argv"`      // array of strings, or {"sha256": …}, or null; see ArgvHash
 	ExePath          *redact.Text `json:"exe_path"`
 	ExeSHA256        OrNull       `json:"exe_sha256"`
 	Cwd              *redact.Text `json:"cwd"`

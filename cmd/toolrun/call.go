@@ -156,6 +156,9 @@ func (a *app) printReply(e *engine, reply runner.Reply, facts bool) error {
 	err := errors.Join(
 		a.copyStream(a.stdout, e.dir.Store, string(row.OutputHash)),
 		a.copyStream(a.stderr, e.dir.Store, string(row.StderrHash)))
+	if reply.Err != nil {
+		a.warn("%v", reply.Err)
+	}
 	if row.Signal != "" || row.ExitCode == nil && row.Outcome != ledger.OutcomeOK {
 		a.warn("%s: %s", row.ToolName.String(), cmpOr(text(row.ErrorMessage), row.Outcome))
 	}

@@ -28,7 +28,7 @@ const callExits = `  the tool's own, and
 
 // callStatus is the exit status of a call with this end.
 func callStatus(r runner.Reply) int {
-	if r.Row == nil {
+	if r.Err != nil || r.Row == nil {
 		return callRefused
 	}
 	switch r.Row.Outcome {

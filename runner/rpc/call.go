@@ -36,9 +36,10 @@ func (s *server) call(r *request) (mcp.Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the facts of a call: %w", err)
 	}
-	if reply.Row == nil { // the call is not on the record, and therefore did not run
-		s.log.Error("a call has no row", "error", reply.Err)
-	} else if reply.Row.Outcome == ledger.OutcomeUnknownTool {
+	if reply.Err != nil {
+		s.log.Error("a call is not on the record, or may not stay there", "error", reply.Err)
+	}
+	if reply.Row != nil && reply.Row.Outcome == ledger.OutcomeUnknownTool {
 		return nil, &jsonrpc.Error{Code: codeInvalidParams, Message: reply.Message, Data: facts}
 	}
 	r.result = s.appendReply(nil, r, reply, facts)

@@ -106,6 +106,8 @@ func (f *fake) Call(ctx context.Context, r runner.Request) runner.Reply {
 		RunID:      "0fa1afe1-0000-4000-8000-000000000000",
 		Seq:        int64(n - 1),
 		Known:      true,
+
+		CatalogSHA256: "ca7a",
 	}
 	reply := runner.Reply{Row: row}
 	f.behave(ctx, r, &reply)
