@@ -55,7 +55,7 @@ type Tool struct {
 	Redact      bool // false lifts the shapes, never the declared secrets
 
 	Limits       Limits
-	PreviewBytes int64 // of each stream in the reply, head and tail together
+	PreviewBytes int64 // of stdout and stderr together in the reply, head and tail of each
 	Sandbox      Sandbox
 	Toolchains   Toolchains
 	BestEffort   bool // isolation = "best-effort"
