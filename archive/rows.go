@@ -3,6 +3,8 @@ package archive
 import (
 	"iter"
 	"os"
+	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -30,4 +32,13 @@ func (d *Dir) Live(id string) bool {
 	// A shared lock for the blink of an eye; who wants the exclusive one meanwhile passes on and comes back.
 	free, err := jsonl.Lock(f, unix.LOCK_SH|unix.LOCK_NB)
 	return err == nil && !free
+}
+
+// HasDead tells whether a run died and nobody has closed it yet: see Recover.
+func (d *Dir) HasDead() bool {
+	entries, err := os.ReadDir(filepath.Join(d.path, liveName))
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !d.Live(e.Name()) })
 }

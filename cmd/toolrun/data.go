@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
 
 	"toolrun/archive"
 	"toolrun/archive/ledger"
@@ -20,7 +23,8 @@ func (a *app) dataDir() (string, error) {
 	return archive.DefaultDir(a.getenv)
 }
 
-// openForReading opens the data directory to be asked. Where nothing was ever recorded there is nothing to ask.
+// openForReading opens the data directory to be asked, after what dead runs left open is closed, where this process may
+// write there. Where nothing was ever recorded there is nothing to ask.
 func (a *app) openForReading() (*archive.Dir, error) {
 	path, err := a.dataDir()
 	if err != nil {
@@ -30,7 +34,22 @@ func (a *app) openForReading() (*archive.Dir, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w (nothing was recorded there yet)", err)
 	}
+	if err == nil && d.HasDead() && unix.Access(path, unix.W_OK) == nil {
+		a.closeDead()
+	}
 	return d, err
+}
+
+// closeDead closes the calls that dead runs left open. Where that fails the question is answered all the same.
+func (a *app) closeDead() {
+	d, err := a.openForWriting()
+	if err == nil {
+		_, err = d.Recover(fmt.Sprintf("pid %d", os.Getpid()))
+		err = errors.Join(err, d.Close())
+	}
+	if err != nil {
+		a.logger().Warn("calls that dead runs left open cannot be closed", "err", err)
+	}
 }
 
 // openForWriting opens the data directory to record in it, and makes it where there is none.
