@@ -45,7 +45,7 @@ type Tool struct {
 	Env         map[string]EnvValue // by variable name
 	EnvPass     []string            // variables of toolrun's own environment that the tool gets too
 	StderrMerge bool                // stderr goes where stdout goes
-	User        string              // "" is toolrun's own user
+	User        string              // "" is the owner of the workspace
 
 	Timeout     time.Duration // whole milliseconds, > 0
 	OKExitCodes []int         // sorted, never empty

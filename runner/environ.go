@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"toolrun/catalog"
@@ -91,18 +92,20 @@ func boxPath(own string, shown []string) string {
 	return strings.Join(entries, string(filepath.ListSeparator))
 }
 
-// cachesOf makes the cache folders that a tool declares, which all tools of the project share by name, and shows them
-// below an XDG_CACHE_HOME that is kept too and the tool's own: programs also put caches there that nobody declared.
+// cachesOf makes the cache folders that a tool declares, which all tools of the project share by name that run as the same
+// user, and shows them below an XDG_CACHE_HOME that is kept too and the tool's own: programs also put caches there that
+// nobody declared.
 func cachesOf(cfg *Config, t *catalog.Tool, uid, gid int) (mounts []sandbox.Mount, env map[string]string, err error) {
 	if len(t.Sandbox.Cache) == 0 {
 		return nil, nil, nil
 	}
-	home := filepath.Join(cfg.CacheDir, "tools", t.Name)
+	own := filepath.Join(cfg.CacheDir, strconv.Itoa(uid))
+	home := filepath.Join(own, "tools", t.Name)
 	folders := []sandbox.Mount{{Source: home, Target: cacheHome, Write: true}}
 	env = map[string]string{"XDG_CACHE_HOME": cacheHome}
 	for _, name := range t.Sandbox.Cache {
 		target := cacheHome + "/" + name
-		folders = append(folders, sandbox.Mount{Source: filepath.Join(cfg.CacheDir, "shared", name), Target: target, Write: true})
+		folders = append(folders, sandbox.Mount{Source: filepath.Join(own, "shared", name), Target: target, Write: true})
 		if variable := cacheVariables[name]; variable != "" {
 			env[variable] = target
 		}

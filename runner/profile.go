@@ -4,11 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
-	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"toolrun/catalog"
@@ -55,7 +52,7 @@ var protected = []string{".git/hooks", ".git/config", ".mcp.json", ".envrc", ".v
 
 // newPlan turns a declaration into a plan and the profile of its box. warn is told of declared places that do not exist.
 func newPlan(cfg *Config, t *catalog.Tool, warn func(string)) (*plan, sandbox.Profile, error) {
-	uid, gid, err := userOf(t.User)
+	uid, gid, err := userOf(t.User, cfg.Workspace)
 	if err != nil {
 		return nil, sandbox.Profile{}, err
 	}
@@ -150,28 +147,4 @@ func toolchains(cfg *Config, t *catalog.Tool) (roots []string, env map[string]st
 		}
 	}
 	return roots, env
-}
-
-// userOf gives the ids of a declared user: a name, "uid" or "uid:gid"; empty is toolrun's own.
-func userOf(declared string) (uid, gid int, err error) {
-	if declared == "" {
-		return os.Getuid(), os.Getgid(), nil
-	}
-	name, group, both := strings.Cut(declared, ":")
-	if uid, err = strconv.Atoi(name); err == nil && uid >= 0 {
-		if !both {
-			return uid, uid, nil
-		}
-		if gid, err = strconv.Atoi(group); err == nil && gid >= 0 {
-			return uid, gid, nil
-		}
-	}
-	u, err := user.Lookup(declared)
-	if err != nil {
-		return 0, 0, fmt.Errorf("user %q: no such user on this host", declared)
-	}
-	if uid, err = strconv.Atoi(u.Uid); err == nil {
-		gid, err = strconv.Atoi(u.Gid)
-	}
-	return uid, gid, err
 }

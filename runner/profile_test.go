@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"toolrun/archive/ledger"
@@ -62,15 +63,16 @@ sandbox = { cache = ["go-build", "other"] }
 	if strings.Contains(strings.Join(box.Env, " "), "sentinel") || strings.Contains(strings.Join(box.Env, " "), "NOT_SET") {
 		t.Errorf("full: %v", box.Env)
 	}
+	caches := filepath.Join(g.cfg.CacheDir, fmt.Sprint(os.Geteuid()))
 	for _, m := range []sandbox.Mount{
-		{Source: filepath.Join(g.cfg.CacheDir, "tools/full"), Target: "/cache", Write: true},
-		{Source: filepath.Join(g.cfg.CacheDir, "shared/go-build"), Target: "/cache/go-build", Write: true},
-		{Source: filepath.Join(g.cfg.CacheDir, "shared/other"), Target: "/cache/other", Write: true},
+		{Source: filepath.Join(caches, "tools/full"), Target: "/cache", Write: true},
+		{Source: filepath.Join(caches, "shared/go-build"), Target: "/cache/go-build", Write: true},
+		{Source: filepath.Join(caches, "shared/other"), Target: "/cache/other", Write: true},
 	} {
 		if info, err := os.Stat(m.Source); !slices.Contains(g.profiles["full"].Mounts, m) || err != nil || !info.IsDir() {
 			t.Errorf("no mount %v in %v", m, g.profiles["full"].Mounts)
 		}
-		if _, err := os.Stat(filepath.Join(g.cfg.CacheDir, "tools/full", strings.TrimPrefix(m.Target, "/cache"))); err != nil {
+		if _, err := os.Stat(filepath.Join(caches, "tools/full", strings.TrimPrefix(m.Target, "/cache"))); err != nil {
 			t.Errorf("no place to mount %s on: %v", m.Target, err)
 		}
 	}
@@ -260,12 +262,58 @@ func TestACwdOutsideTheViewIsRefusedAtTheStart(t *testing.T) {
 
 func TestUsers(t *testing.T) {
 	for declared, want := range map[string]string{
-		"": fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()), "root": "0:0", "1000": "1000:1000", "1000:50": "1000:50",
+		"root": "0:0", "1000": "1000:1000", "1000:50": "1000:50",
 		"no-such-user-here": "", "-1": "", "5:": "", "5:x": "",
 	} {
-		uid, gid, err := userOf(declared)
+		uid, gid, err := userOf(declared, "/")
 		if got := fmt.Sprintf("%d:%d", uid, gid); (err == nil) != (want != "") || err == nil && got != want {
 			t.Errorf("user %q: %s, %v; want %q", declared, got, err, want)
 		}
 	}
+}
+
+// TestAToolRunsAsTheOwnerOfTheWorkspace, and so do its caches belong to him; only root can be anybody else.
+func TestAToolRunsAsTheOwnerOfTheWorkspace(t *testing.T) {
+	const tools = `
+[tools.own]
+description = "nobody is declared"
+command = ["/bin/sh"]
+risk = "READ"
+sandbox = { cache = ["c"] }
+[tools.other]
+description = "somebody is"
+command = ["/bin/sh"]
+risk = "READ"
+user = "1235:1236"
+sandbox = { cache = ["c"] }
+`
+	want := fmt.Sprintf("%d:%d", os.Geteuid(), os.Getegid())
+	g := newRig(t, tools, exits(0, "", ""), func(c *Config) {
+		if os.Geteuid() == 0 {
+			must(t, os.Chown(c.Workspace, 1234, 1233))
+			want = "1234:1233"
+		}
+	})
+	for name, want := range map[string]string{"own": want, "other": "1235:1236"} {
+		p := g.profiles[name]
+		if got := fmt.Sprintf("%d:%d", p.UID, p.GID); got != want {
+			t.Errorf("%s runs as %s, want %s", name, got, want)
+		}
+		reply := g.Call(t.Context(), Request{Name: name})
+		must(t, reply.Err)
+		if string(reply.Row.User) != want {
+			t.Errorf("the row of %s says %q", name, reply.Row.User)
+		}
+		if os.Geteuid() != 0 {
+			continue
+		}
+		for _, dir := range []string{"tools/" + name, "tools/" + name + "/c", "shared/c"} {
+			info, err := os.Stat(filepath.Join(g.cfg.CacheDir, fmt.Sprint(p.UID), dir))
+			must(t, err)
+			if st := info.Sys().(*syscall.Stat_t); int(st.Uid) != p.UID || int(st.Gid) != p.GID {
+				t.Errorf("cache %s of %s belongs to %d:%d", dir, name, st.Uid, st.Gid)
+			}
+		}
+	}
+	g.end()
 }
