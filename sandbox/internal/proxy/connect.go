@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"time"
 )
 
@@ -143,6 +144,9 @@ func (s *Server) try(ctx context.Context, to netip.AddrPort, left int) (net.Conn
 
 // cause is what the kernel said, without the addresses that package net puts before it.
 func cause(err error) error {
+	if e := (*os.SyscallError)(nil); errors.As(err, &e) {
+		return e.Err
+	}
 	if e := (*net.OpError)(nil); errors.As(err, &e) {
 		return e.Err
 	}

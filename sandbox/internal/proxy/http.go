@@ -136,6 +136,6 @@ func sayNo(w http.ResponseWriter, host string, err error) {
 	if host != "" {
 		text = "toolrun: " + clip(host) + ": " + err.Error()
 	}
-	w.Header().Set("X-Toolrun-Proxy", http.StatusText(status))
+	w.Header().Set("X-Proxy-Error", text) // clients show no body of an answer to CONNECT
 	http.Error(w, text, status)
 }

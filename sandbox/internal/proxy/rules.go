@@ -64,7 +64,7 @@ func parseRule(entry string) (r rule, err error) {
 			return r, err
 		}
 	}
-	name, r.sub = cutPrefix(name, "*.")
+	name, r.sub = strings.CutPrefix(name, "*.")
 	if r.host, err = parseHost(name); err != nil {
 		return r, err
 	}
@@ -118,11 +118,6 @@ func cutPort(s string) (name, port string, found bool) {
 		return s, "", false // the last: an IPv6 address without brackets
 	}
 	return s[:i], s[i+1:], true
-}
-
-func cutPrefix(s, prefix string) (string, bool) {
-	after, found := strings.CutPrefix(s, prefix)
-	return after, found
 }
 
 func parsePort(s string) (int, error) {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"strconv"
 	"syscall"
 	"time"
 )
