@@ -37,11 +37,15 @@ func (c *call) attempt(ctx context.Context) Reply {
 	}
 	took := c.r.now().Sub(started)
 
-	end := endingOf(res, causeOf(ctx), c.tool.OKExitCodes)
+	cause := causeOf(ctx)
+	end := endingOf(res, cause, c.tool.OKExitCodes)
 	c.span(started, took)
 	c.measure(res, end)
 	c.exeHash(exeHash, end)
-	return c.finish(end, res.Err)
+	if res.Err != nil {
+		cause = res.Err
+	}
+	return c.finish(end, cause)
 }
 
 // capture makes the capture of the next stream: stdout, then stderr.

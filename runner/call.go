@@ -58,6 +58,7 @@ func (r *Runner) Call(ctx context.Context, req Request) (reply Reply) {
 		return c.refuse(d)
 	}
 	if err := c.hold(ctx); err != nil {
+		c.row.ApprovalStatus = "" // nothing ran unasked
 		running, waiting := r.gate.load()
 		return c.refuse(refusalOf(err, c.tool.Name, running, waiting))
 	}

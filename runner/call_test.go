@@ -222,6 +222,47 @@ func TestHoldTimeIsNeitherDurationNorTimeout(t *testing.T) {
 	})
 }
 
+// TestWhatDidNotRunDidNotRunUnasked: approval_status says autonomous of what was started.
+func TestWhatDidNotRunDidNotRunUnasked(t *testing.T) {
+	const wipe = `
+[tools.wipe]
+description = "destroys"
+command = ["/bin/sh"]
+risk = "DESTRUCTIVE"
+approval = "auto"
+`
+	cancelled, cancel := context.WithCancelCause(t.Context())
+	cancel(ErrCancelled)
+	stopped, stop := context.WithCancelCause(t.Context())
+	stop(Interrupted("stdin has ended"))
+	unavailable := func(context.Context, sandbox.Command) sandbox.Result {
+		return sandbox.Result{Outcome: sandbox.Unavailable, Err: errors.New("no cgroup")}
+	}
+	for name, c := range map[string]struct {
+		ctx      context.Context
+		box      boxFunc
+		approval ledger.OrNull
+		message  string
+	}{
+		"runs":        {t.Context(), exits(1, "", "said\n"), ApprovalAutonomous, "exit status 1: said"},
+		"cancelled":   {cancelled, mustNotRun(t), "", "cancelled while it waited for a free place"},
+		"stopped":     {stopped, mustNotRun(t), "", "call interrupted: stdin has ended, while wipe waited for a free place"},
+		"unavailable": {t.Context(), unavailable, "", "no cgroup"},
+	} {
+		g := newRig(t, wipe, c.box)
+		must(t, g.Call(c.ctx, Request{Name: "wipe"}).Err)
+		rows, lines := g.end()
+		if rows[0].ApprovalStatus != c.approval || rows[0].ErrorMessage.String() != c.message {
+			t.Errorf("%s: approval %q, message %q", name, rows[0].ApprovalStatus, rows[0].ErrorMessage)
+		}
+		for _, l := range lines {
+			if head, ok := l["output_head"]; ok && head != "" { // stdout's, and there is none
+				t.Errorf("%s: output_head %q", name, head)
+			}
+		}
+	}
+}
+
 func TestAFullQueueIsBusyAndOnTheRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newRig(t, testCatalog, sleeps(""), func(c *Config) { c.Jobs, c.Queue = 1, 1 })

@@ -100,6 +100,7 @@ func (c *call) finish(end ending, cause error) Reply {
 	}
 	if row.Status == ledger.StatusBlocked { // nothing was started: both times are that of the refusal
 		c.span(c.r.now(), 0)
+		row.ApprovalStatus = ""
 	}
 	head := redact.Text{}
 	if c.r.cfg.Payloads != PayloadsHash {

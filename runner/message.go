@@ -49,21 +49,26 @@ func (c *call) errorMessage(end ending, cause error, lastLine string) string {
 	return ErrInterrupted.Error()
 }
 
-// summaries makes output_summary and output_head: of stdout, or of stderr where stdout is empty.
+// summaries makes output_summary, of stdout or of stderr where stdout is empty, and output_head, of stdout.
 func (c *call) summaries(out, errs *captured) (summary, head redact.Text) {
-	from := out
+	head = c.head(out)
+	from := head
 	if out.Bytes == 0 {
-		from = errs
+		from = c.head(errs)
 	}
-	if from.Excerpt == nil {
-		return redact.Text{}, redact.Text{}
+	return redact.Summary(from, summaryChars), head
+}
+
+// head is the beginning of a stream as text.
+func (c *call) head(of *captured) redact.Text {
+	if of.Excerpt == nil {
+		return redact.Text{}
 	}
-	text := from.Excerpt.head
+	text := of.Excerpt.head
 	if len(text) > headBytes {
 		text = endAtRune(text[:headBytes])
 	}
-	head = c.rules.Text(string(bytes.ToValidUTF8(text, []byte("\uFFFD")))) // redacted already: twice changes nothing
-	return redact.Summary(head, summaryChars), head
+	return c.rules.Text(string(bytes.ToValidUTF8(text, []byte("\uFFFD")))) // redacted already: twice changes nothing
 }
 
 // previews shares the bytes that a reply may carry out between the streams: what one does not need the other gets, and

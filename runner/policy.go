@@ -100,7 +100,7 @@ func refusalOf(err error, tool string, running, waiting int) (d decision) {
 	case errors.Is(err, ErrCancelled):
 		d.refuse(ledger.OutcomeCancelled, "", "cancelled while it waited for a free place", "nothing was started")
 	default:
-		d.refuse(ledger.OutcomeInterrupted, "", "toolrun was told to stop while "+tool+" waited for a free place", "nothing was started")
+		d.refuse(ledger.OutcomeInterrupted, "", fmt.Sprintf("%v, while %s waited for a free place", err, tool), "nothing was started")
 	}
 	return d
 }

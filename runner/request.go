@@ -12,9 +12,18 @@ import (
 var (
 	// ErrCancelled: the client took the call back (notifications/cancelled).
 	ErrCancelled = errors.New("call cancelled by the client")
-	// ErrInterrupted: toolrun was told to stop while the call ran.
-	ErrInterrupted = errors.New("call interrupted: toolrun was told to stop")
+	// ErrInterrupted: toolrun was told to stop while the call ran, or must end it for another reason; see [Interrupted].
+	ErrInterrupted error = Interrupted("toolrun was told to stop")
 )
+
+// Interrupted is the cause of a call's end that toolrun itself brings about. All of them are ErrInterrupted.
+type Interrupted string
+
+// Error gives the reason.
+func (why Interrupted) Error() string { return "call interrupted: " + string(why) }
+
+// Is makes every Interrupted one.
+func (why Interrupted) Is(target error) bool { return target == ErrInterrupted }
 
 // ErrLedgerUnavailable: the record of a call cannot be written, so the tool did not run and no row exists.
 var ErrLedgerUnavailable = errors.New("ledger unavailable")

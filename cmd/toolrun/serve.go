@@ -33,6 +33,9 @@ func (a *app) serveCmd() *cobra.Command {
 			case grace < 0:
 				return usagef(cmd, "--eof-grace %v: not a time to wait", grace)
 			}
+			if cmd.Flags().Changed("eof-grace") {
+				grace = max(grace, 1) // 0 of rpc.Config is no bound at all
+			}
 			return a.serve(cmd.Context(), options, grace)
 		},
 	}

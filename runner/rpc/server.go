@@ -168,7 +168,7 @@ func (s *server) drain(ctx context.Context) {
 		defer t.Stop()
 		grace = t.C
 	}
-	why := ""
+	var why runner.Interrupted
 	select {
 	case <-drained:
 	case <-ctx.Done():
@@ -181,8 +181,8 @@ func (s *server) drain(ctx context.Context) {
 		why = "stdin has ended and nobody reads stdout"
 	}
 	if why != "" {
-		s.log.Info("running calls are interrupted", "why", why)
-		s.interrupt(runner.ErrInterrupted)
+		s.log.Info("running calls are interrupted", "why", string(why))
+		s.interrupt(why)
 		select {
 		case <-drained:
 		case <-time.After(stopWait):
