@@ -6,29 +6,36 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"toolrun/sandbox/cgroup"
+	"toolrun/sandbox/internal/proxy"
 )
 
 // Box runs the calls of one profile, several at a time, each in a room of its own. What the calls share is made once and
 // is read-only: the view, and the user namespace.
 type Box struct {
-	host     *Host
-	profile  Profile
-	template int    // mount namespace with the view
-	userNS   int    // the host's
-	late     []bind // trees that go to the call's own /tmp
-	tasks    int    // v1 hierarchies that a call enters
-	rlimits  []rlimit
-	root     int     // the template's root directory
-	allowed  []allow // Landlock's rules
-	seccomp  []unix.SockFilter
-	enforced []string
+	host      *Host
+	profile   Profile
+	template  int    // mount namespace with the view
+	userNS    int    // the host's
+	late      []bind // trees that go to the call's own /tmp
+	tasks     int    // v1 hierarchies that a call enters
+	rlimits   []rlimit
+	root      int     // the template's root directory
+	allowed   []allow // Landlock's rules
+	seccomp   []unix.SockFilter
+	procMasks []string
+	enforced  []string
+	rules     *proxy.Rules // nil: no proxy
 
-	mu    sync.Mutex
-	lanes []*lane // not in use
+	mu     sync.Mutex
+	lanes  []*lane // not in use
+	ready  *room   // made ahead, nil: none
+	expiry *time.Timer
+	closed bool
 }
 
 type rlimit struct {
@@ -64,7 +71,15 @@ func (h *Host) Box(p Profile) (_ *Box, err error) {
 			return nil, &MissingError{p.Name, missing}
 		}
 	}
-	b := &Box{host: h, profile: p, template: -1, root: -1}
+	b := &Box{host: h, profile: p, template: -1, root: -1, procMasks: h.procMasks}
+	if p.Allow != nil {
+		if p.HostNetwork {
+			return nil, fmt.Errorf("tool %q: the host's network, or a list of hosts: not both", p.Name)
+		}
+		if b.rules, err = proxy.Parse(p.Allow); err != nil {
+			return nil, fmt.Errorf("tool %q: %w", p.Name, err)
+		}
+	}
 	defer func() {
 		if err != nil {
 			b.Close()
@@ -128,6 +143,10 @@ func (b *Box) planAccess(v *view) error {
 
 // Close gives back what the box holds. No call may run.
 func (b *Box) Close() {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	b.expire()
 	for _, a := range b.allowed {
 		if a.fd != b.root {
 			closeFD(&a.fd)
@@ -174,6 +193,9 @@ func (b *Box) planLimits() error {
 		}
 	}
 	b.enforced = append(b.enforced, "no_new_privs", "caps", "notty")
+	if b.proxied() {
+		b.enforced = append(b.enforced, "proxy")
+	}
 	g, err := b.newGroup()
 	if err != nil {
 		return fmt.Errorf("limit tool %q: %w", b.profile.Name, err)
@@ -185,6 +207,60 @@ func (b *Box) planLimits() error {
 func (b *Box) newGroup() (*cgroup.Group, error) {
 	l := b.profile.Limits
 	return b.host.tree.New(cgroup.Limits{MemoryBytes: l.MemoryBytes, SwapBytes: l.SwapBytes, Pids: l.Pids, CPUs: l.CPUs})
+}
+
+// ownNetwork tells whether calls have a network namespace of their own.
+func (b *Box) ownNetwork() bool { return !b.profile.HostNetwork && b.has("ns.net") }
+
+// readyFor is how long a room that was made ahead is kept for the next call.
+const readyFor = time.Second
+
+// takeRoom returns the room that was made ahead, or makes one now.
+func (b *Box) takeRoom() (r *room, ahead bool, err error) {
+	b.mu.Lock()
+	if r = b.ready; r != nil {
+		b.ready = nil
+		b.expiry.Stop()
+	}
+	b.mu.Unlock()
+	if r != nil {
+		return r, true, nil
+	}
+	r, err = b.newRoom()
+	return r, false, err
+}
+
+// refill makes a room ahead: calls of one tool often come in rows. One that no call comes for is removed.
+func (b *Box) refill() {
+	b.mu.Lock()
+	full := b.ready != nil || b.closed
+	b.mu.Unlock()
+	if full {
+		return
+	}
+	r, err := b.newRoom()
+	if err != nil {
+		return // the next call makes its own, and reports what is wrong
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ready != nil || b.closed {
+		b.host.janitor.later(r.remove)
+		return
+	}
+	b.ready = r
+	b.expiry = time.AfterFunc(readyFor, b.expire)
+}
+
+// expire removes the room that was made ahead.
+func (b *Box) expire() {
+	b.mu.Lock()
+	r := b.ready
+	b.ready = nil
+	b.mu.Unlock()
+	if r != nil {
+		r.remove()
+	}
 }
 
 func (b *Box) takeLane() (*lane, error) {
@@ -202,5 +278,9 @@ func (b *Box) takeLane() (*lane, error) {
 func (b *Box) giveLane(l *lane) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.closed {
+		l.close()
+		return
+	}
 	b.lanes = append(b.lanes, l)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -25,7 +26,7 @@ type Check struct {
 // Walls are all names that Result.Enforced may hold, in the order of the documents.
 var Walls = []string{
 	cgroup.Memory, cgroup.Swap, cgroup.Pids, cgroup.CPU, cgroup.CPUTime, "rlimit.nofile", "rlimit.fsize",
-	"ns.user", "ns.pid", "ns.mount", "ns.ipc", "ns.uts", "ns.cgroup", "ns.net", "view", "landlock", "seccomp", "no_new_privs", "caps", "notty",
+	"ns.user", "ns.pid", "ns.mount", "ns.ipc", "ns.uts", "ns.cgroup", "ns.net", "view", "landlock", "seccomp", "no_new_privs", "caps", "notty", "proxy",
 }
 
 // remedies, by the wall that is missing.
@@ -37,6 +38,7 @@ var remedies = map[string]string{
 	cgroup.CPUTime: "mount the cpuacct controller, or start toolrun in a cgroup that it may divide",
 	"landlock":     "boot a kernel with CONFIG_SECURITY_LANDLOCK and landlock in its lsm= list (Linux 5.13)",
 	"seccomp":      "boot a kernel with CONFIG_SECCOMP_FILTER",
+	"proxy":        "allow network namespaces (in a container: --privileged)",
 	"ns.net":       "allow network namespaces (in a container: --privileged)",
 }
 
@@ -64,7 +66,7 @@ func tryHost() (missing map[string]string, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
-	b, err := h.Box(Profile{Name: "doctor", BestEffort: true, UID: os.Geteuid(), GID: os.Getegid(), Limits: Limits{
+	b, err := h.Box(Profile{Name: "doctor", BestEffort: true, Allow: []string{}, UID: os.Geteuid(), GID: os.Getegid(), Limits: Limits{
 		MemoryBytes: 256 << 20, Pids: 64, CPUs: 1, CPUTime: time.Minute, Files: 64, FileSizeBytes: 1 << 20, OutputTotalBytes: 1 << 20}})
 	if err != nil {
 		return nil, err
@@ -79,12 +81,16 @@ func tryHost() (missing map[string]string, err error) {
 		}
 		return nil, fmt.Errorf("/bin/true in a box: exit status %d, signal %d", r.ExitCode, int(r.Signal))
 	}
+	missing = maps.Clone(h.missing)
+	if why, ok := missing["ns.net"]; ok {
+		missing["proxy"] = why
+	}
 	for _, w := range Walls {
-		if _, ok := h.missing[w]; !ok && !slices.Contains(r.Enforced, w) {
+		if _, ok := missing[w]; !ok && !slices.Contains(r.Enforced, w) {
 			return nil, fmt.Errorf("%s was asked for and is not in force", w)
 		}
 	}
-	return h.missing, nil
+	return missing, nil
 }
 
 // KernelVersion is the running kernel's release, for people.

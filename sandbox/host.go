@@ -15,6 +15,10 @@ import (
 type Config struct {
 	Forbidden []string // directories of the host that no box may show, whatever its profile says
 	Logger    *slog.Logger
+
+	// Of the proxy that serves Profile.Allow.
+	Resolve Resolver // nil: the host's /etc/hosts and name servers
+	Dial    Dialer   // nil: net.Dialer
 }
 
 // Host is what one process needs to make boxes: its place among the cgroups, the namespaces that boxes may use again, and
@@ -35,7 +39,9 @@ type Host struct {
 	mu    sync.Mutex
 	users map[ids]int // user namespaces that map one uid and gid
 	nets  []*network  // empty network namespaces, ready for one call
-	wg    sync.WaitGroup
+	sweep sync.WaitGroup
+
+	janitor *janitor
 }
 
 type ids struct{ uid, gid int }
@@ -46,7 +52,7 @@ func Open(cfg Config) (*Host, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	h := &Host{cfg: cfg, missing: map[string]string{}, users: map[ids]int{}, outer: -1, ownPidNS: -1, null: -1, lifeline: [2]int{-1, -1}}
+	h := &Host{cfg: cfg, missing: map[string]string{}, users: map[ids]int{}, outer: -1, ownPidNS: -1, null: -1, lifeline: [2]int{-1, -1}, janitor: newJanitor()}
 	if err := h.open(); err != nil {
 		h.Close()
 		return nil, err
@@ -73,7 +79,7 @@ func (h *Host) open() (err error) {
 	for limit, why := range h.tree.Missing() {
 		h.missing[limit] = why
 	}
-	h.background(h.tree.Sweep)
+	h.sweep.Go(h.tree.Sweep)
 	if h.landlock, err = landlockRuleset(); err != nil {
 		h.missing["landlock"] = err.Error()
 	}
@@ -97,14 +103,10 @@ func (h *Host) open() (err error) {
 // procMasks are files of /proc that tell of the host, or of other calls' keys, to whoever may read them by uid alone.
 var procMasks = []string{"/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/sched_debug", "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup", "/proc/sysrq-trigger", "/proc/latency_stats"}
 
-// background runs f beside; Close waits for it.
-func (h *Host) background(f func()) {
-	h.wg.Go(f)
-}
-
 // Close waits until what ended calls left is gone, and gives back what the host holds.
 func (h *Host) Close() error {
-	h.wg.Wait()
+	h.janitor.close()
+	h.sweep.Wait()
 	for _, fd := range h.users {
 		unix.Close(fd)
 	}

@@ -43,6 +43,7 @@ type Profile struct {
 	Protect     []string // paths in the box that stay read-only although a mount above them is writable; those that do not exist are passed over
 	Hide        []string // paths in the box that read as empty
 	HostNetwork bool     // false: an own network namespace with loopback only
+	Allow       []string // hosts that are reached by a proxy in that namespace, as proxy.Parse reads them; nil: none
 	Ptrace      bool     // true: processes of the call may trace each other
 	Limits      Limits
 	UID, GID    int  // who the tool is, inside and outside
@@ -91,8 +92,23 @@ type Result struct {
 	CPU             time.Duration // of the whole tree; negative: not measured
 	MemoryPeakBytes int64         // of the whole tree; negative: not measured
 	OOMKills        int64         // processes of the call that the kernel killed for memory; negative: not measured
+	Throttled       time.Duration // runnable but over Limits.CPUs; negative: not measured
+	PidsPeak        int64         // processes and threads at a time; negative: not measured
 	PidsLimitHit    bool
 	PidsMeasured    bool     // PidsLimitHit was measured
 	Enforced        []string // the walls and limits that were in force, by the names of the ledger's key
 	Leftover        []int    // host pids that the kernel could not kill
+
+	Connections        []Connection // that were asked of the proxy, in this order; nil: the call had none
+	ConnectionsOmitted int          // further ones
+}
+
+// Connection is one connection that a call asked the proxy for.
+type Connection struct {
+	Host     string // the name or address that the call gave, in lower case, at most 255 bytes; any valid UTF-8
+	Port     int    // 0: what the call gave is no port
+	Sent     int64  // bytes to the host
+	Received int64  // bytes from the host
+	Allowed  bool   // Profile.Allow admits it
+	Why      string // why it was refused, or what failed; "": it came about
 }

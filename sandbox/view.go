@@ -36,9 +36,9 @@ var systemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "
 
 // etcFiles is what programs need of /etc; nothing in it is private to the host or to a user.
 var etcFiles = []string{
-	"alternatives", "bash.bashrc", "bash_completion.d", "ca-certificates", "ca-certificates.conf", "crypto-policies", "default/locale", "environment", "fonts", "gai.conf", "host.conf", "inputrc",
-	"java-11-openjdk", "java-17-openjdk", "java-21-openjdk", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias", "locale.conf", "localtime", "login.defs", "lsb-release", "magic", "mailcap", "manpath.config", "maven", "mime.types",
-	"os-release", "debian_version", "pki", "profile", "profile.d", "protocols", "python3", "python3.11", "python3.12", "python3.13", "rpc", "services", "shells", "ssl", "terminfo", "timezone", "vim", "xdg",
+	"alternatives", "bash.bashrc", "crypto-policies", "debian_version", "default/locale", "environment", "fonts", "gai.conf", "host.conf", "inputrc",
+	"java-11-openjdk", "java-17-openjdk", "java-21-openjdk", "ld.so.cache", "ld.so.conf", "locale.alias", "locale.conf", "localtime", "login.defs", "lsb-release", "magic", "mailcap",
+	"maven", "mime.types", "os-release", "pki/ca-trust", "pki/tls/certs", "profile", "protocols", "python3", "rpc", "services", "shells", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone",
 }
 
 // hostProc is where the host's /proc stands in the template of an unprivileged process, until the room has its own.
@@ -95,10 +95,22 @@ func (v *view) system(path string, device bool) {
 	if err != nil {
 		return
 	}
-	if st, err := os.Stat(source); err == nil {
-		v.bind(bind{source: source, target: path, device: device, dir: st.IsDir()})
+	st, err := os.Stat(source)
+	if err != nil {
+		return
 	}
+	// Each mount of a view costs every call that gets a copy of it; a small file is better copied once.
+	if st.Mode().IsRegular() && st.Mode()&0o004 != 0 && st.Size() <= smallFile {
+		if b, err := os.ReadFile(source); err == nil {
+			v.file(path, string(b))
+			return
+		}
+	}
+	v.bind(bind{source: source, target: path, device: device, dir: st.IsDir()})
 }
+
+// smallFile is the size up to which a file of the system is copied into the view.
+const smallFile = 64 << 10
 
 // identity writes what tells the tool who and where it is, without telling it of the host's users.
 func (v *view) identity(p *Profile) {

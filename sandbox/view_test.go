@@ -166,10 +166,14 @@ func TestAToolIsNotRootOutside(t *testing.T) {
 	}
 }
 
-// TestMain runs the test binary as a server that dies, where the environment says so.
+// TestMain runs the test binary as a server that dies, or as a client in a box, where the environment says so.
 func TestMain(m *testing.M) {
 	if os.Getenv("SANDBOX_TEST_VICTIM") == "1" {
 		victim()
+	}
+	if os.Getenv(clientVariable) == "1" {
+		client(os.Args[1:])
+		return
 	}
 	os.Exit(m.Run())
 }

@@ -57,7 +57,7 @@ func (c *call) watch(ctx context.Context) {
 			if !deadline.IsZero() && !now.Before(deadline) {
 				c.kill(TimedOut, nil, &giveUp)
 			} else if !cpuCheck.IsZero() && !now.Before(cpuCheck) {
-				used, err := c.group.CPU()
+				used, err := c.room.group.CPU()
 				if err == nil && used >= cpuLimit {
 					c.kill(CPULimit, nil, &giveUp)
 				} else {
@@ -70,7 +70,7 @@ func (c *call) watch(ctx context.Context) {
 			wake = giveUp
 		}
 		fds := [slots]unix.PollFd{}
-		for i, fd := range [slots]int{int(c.lane.programFD), p.event, p.out[0], p.out[1], p.in} {
+		for i, fd := range [slots]int{int(c.room.lane.programFD), p.event, p.out[0], p.out[1], p.in} {
 			fds[i] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
 		}
 		fds[slotStdin].Events = unix.POLLOUT
@@ -134,8 +134,8 @@ func (c *call) read(fd *int, buf []byte, w io.Writer) (int, error) {
 // reap takes the program's true end: this process is its parent.
 func (c *call) reap() {
 	c.r.Duration = time.Since(c.r.Started)
-	ws, err := wait(c.lane.programPID())
-	unix.Close(int(c.lane.programFD))
+	ws, err := wait(c.room.lane.program.pid())
+	unix.Close(int(c.room.lane.programFD))
 	switch {
 	case err != nil:
 		if !c.killed {
@@ -158,7 +158,7 @@ func (c *call) reap() {
 // kill ends every process of the call, for one reason.
 func (c *call) kill(why Outcome, err error, giveUp *time.Time) {
 	c.r.Outcome, c.r.Err, c.killed = why, err, true
-	c.killRoom()
+	c.room.kill()
 	*giveUp = time.Now().Add(killGrace)
 }
 

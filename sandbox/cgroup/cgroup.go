@@ -38,13 +38,18 @@ type Limits struct {
 	CPUs        float64 // cores
 }
 
-// Usage of a group, over all processes that were ever in it.
+// Usage of a group, over all processes that were ever in it. What the kernel does not count is Unknown.
 type Usage struct {
 	CPU             time.Duration
+	Throttled       time.Duration // runnable but over the CPU limit
 	MemoryPeakBytes int64
 	OOMKills        int64
+	PidsPeak        int64 // processes and threads
 	PidsLimitHit    bool
 }
+
+// Unknown is a counter that this kernel does not have.
+const Unknown = -1
 
 // prefix of the directories that are ours.
 const prefix = "toolrun-"
@@ -165,6 +170,9 @@ func (t *Tree) New(l Limits) (_ *Group, err error) {
 			err = m.limitV2(t, l)
 		} else {
 			err = m.limitV1(t, l)
+		}
+		if err == nil {
+			err = m.watch(t.sources())
 		}
 		if err != nil {
 			return nil, err

@@ -2,6 +2,9 @@ package cgroup
 
 import (
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -34,6 +37,15 @@ func TestAGroupHasItsLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 		var memory, pids int64
+		read := func(m *member, file string, to *int64) {
+			b, err := os.ReadFile(filepath.Join(m.path, file))
+			if err == nil {
+				*to, err = strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}
 		for i := range g.members {
 			m := &g.members[i]
 			if m.controllers["memory"] {
@@ -41,21 +53,17 @@ func TestAGroupHasItsLimits(t *testing.T) {
 				if tree.Mode() == "v2" {
 					file = "memory.max"
 				}
-				if memory, err = m.number(file); err != nil {
-					t.Error(err)
-				}
+				read(m, file, &memory)
 			}
 			if m.controllers["pids"] {
-				if pids, err = m.number("pids.max"); err != nil {
-					t.Error(err)
-				}
+				read(m, "pids.max", &pids)
 			}
 		}
 		if memory != mib<<20 || pids != 20 {
 			t.Errorf("memory %d, pids %d", memory, pids)
 		}
-		if _, err := g.Usage(); err != nil {
-			t.Error(err)
+		if u, err := g.Usage(); err != nil || u.CPU == Unknown || u.OOMKills != 0 || u.PidsLimitHit {
+			t.Errorf("usage %+v, %v", u, err)
 		}
 		if err := g.Remove(); err != nil {
 			t.Error(err)

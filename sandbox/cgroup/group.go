@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -27,13 +28,89 @@ type member struct {
 	path        string
 	fd          int
 	tasks       int // open for writing on v1, else -1
+	counters    []counter
+}
+
+// counter is a file that is read at the end of a call, opened ahead: reading is then one system call. fd is -1 where this
+// kernel has no such file (memory.peak came with Linux 5.19).
+type counter struct {
+	file string
+	fd   int
+}
+
+// source says where a figure of Usage is read: the number in file, or the one behind key in it.
+type source struct {
+	controller string
+	file, key  string
+	unit       int64 // the kernel's, in ours
+	to         func(*figures) *int64
+}
+
+// figures are Usage's numbers as they are counted: times in nanoseconds.
+type figures struct{ cpu, throttled, peak, kills, pids, hits int64 }
+
+var (
+	toCPU       = func(f *figures) *int64 { return &f.cpu }
+	toThrottled = func(f *figures) *int64 { return &f.throttled }
+	toPeak      = func(f *figures) *int64 { return &f.peak }
+	toKills     = func(f *figures) *int64 { return &f.kills }
+	toPids      = func(f *figures) *int64 { return &f.pids }
+	toHits      = func(f *figures) *int64 { return &f.hits }
+)
+
+var sourcesV1 = []source{
+	{"cpuacct", "cpuacct.usage", "", 1, toCPU},
+	{"cpu", "cpu.stat", "throttled_time", 1, toThrottled},
+	{"memory", "memory.max_usage_in_bytes", "", 1, toPeak},
+	{"memory", "memory.oom_control", "oom_kill", 1, toKills},
+	{"pids", "pids.peak", "", 1, toPids},
+	{"pids", "pids.events", "max", 1, toHits},
+}
+
+var sourcesV2 = []source{
+	{"cpu", "cpu.stat", "usage_usec", 1000, toCPU},
+	{"cpu", "cpu.stat", "throttled_usec", 1000, toThrottled},
+	{"memory", "memory.peak", "", 1, toPeak},
+	{"memory", "memory.events", "oom_kill", 1, toKills},
+	{"pids", "pids.peak", "", 1, toPids},
+	{"pids", "pids.events", "max", 1, toHits},
+}
+
+func (t *Tree) sources() []source {
+	if t != nil && t.mode == cgroups.Unified {
+		return sourcesV2
+	}
+	return sourcesV1
+}
+
+// watch opens the counters.
+func (m *member) watch(sources []source) error {
+	files := []string{}
+	if m.controllers["pids"] {
+		files = append(files, "pids.current")
+	}
+	for _, s := range sources {
+		if m.controllers[s.controller] && !slices.Contains(files, s.file) {
+			files = append(files, s.file)
+		}
+	}
+	for _, f := range files {
+		fd, err := unix.Openat(m.fd, f, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err == unix.ENOENT {
+			fd = -1
+		} else if err != nil {
+			return &os.PathError{Op: "open", Path: filepath.Join(m.path, f), Err: err}
+		}
+		m.counters = append(m.counters, counter{f, fd})
+	}
+	return nil
 }
 
 func (g *Group) enter(r root) (*member, error) {
 	if err := unix.Mkdirat(r.fd, g.name, 0o755); err != nil {
 		return nil, &os.PathError{Op: "mkdir", Path: filepath.Join(r.path, g.name), Err: err}
 	}
-	g.members = append(g.members, member{r.controllers, filepath.Join(r.path, g.name), -1, -1})
+	g.members = append(g.members, member{r.controllers, filepath.Join(r.path, g.name), -1, -1, nil})
 	m := &g.members[len(g.members)-1]
 	fd, err := unix.Openat(r.fd, g.name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -73,84 +150,79 @@ func (m *member) write(file, value string) error {
 	return nil
 }
 
-// read returns a file of the group, at most 4 KiB.
+// read returns a counter file, at most 4 KiB; errNoCounter where this kernel has none.
 func (m *member) read(file string) ([]byte, error) {
-	fd, err := unix.Openat(m.fd, file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: filepath.Join(m.path, file), Err: err}
+	for _, c := range m.counters {
+		if c.file != file {
+			continue
+		}
+		if c.fd < 0 {
+			return nil, errNoCounter
+		}
+		b := make([]byte, 4096)
+		n, err := unix.Pread(c.fd, b, 0)
+		if err != nil {
+			return nil, &os.PathError{Op: "read", Path: filepath.Join(m.path, file), Err: err}
+		}
+		return b[:n], nil
 	}
-	defer unix.Close(fd)
-	b := make([]byte, 4096)
-	n, err := unix.Read(fd, b)
-	if err != nil {
-		return nil, &os.PathError{Op: "read", Path: filepath.Join(m.path, file), Err: err}
-	}
-	return b[:n], nil
+	return nil, errNoCounter
 }
 
-func (m *member) number(file string) (int64, error) {
+var errNoCounter = errors.New("this kernel has no such counter")
+
+// figure returns the number in a counter file, or the one behind key in a file of "key number" lines.
+func (m *member) figure(file, key string) (int64, error) {
 	b, err := m.read(file)
 	if err != nil {
 		return 0, err
 	}
-	n, err := strconv.ParseInt(string(bytes.TrimSpace(b)), 10, 64)
+	number := string(bytes.TrimSpace(b))
+	if key != "" {
+		number = ""
+		for line := range bytes.Lines(b) {
+			if f := bytes.Fields(line); len(f) == 2 && string(f[0]) == key {
+				number = string(f[1])
+			}
+		}
+		if number == "" {
+			return 0, errNoCounter
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("read %s: %w", filepath.Join(m.path, file), err)
 	}
 	return n, nil
 }
 
-// field returns the number behind key in a file of "key number" lines.
-func (m *member) field(file, key string) (int64, error) {
-	b, err := m.read(file)
-	if err != nil {
-		return 0, err
-	}
-	for line := range bytes.Lines(b) {
-		if f := bytes.Fields(line); len(f) == 2 && string(f[0]) == key {
-			return strconv.ParseInt(string(f[1]), 10, 64)
-		}
-	}
-	return 0, fmt.Errorf("read %s: no line %q", filepath.Join(m.path, file), key)
-}
-
-// Usage reads the group's counters. It must be called before Remove.
-func (g *Group) Usage() (u Usage, err error) {
-	keep := func(n int64, e error) int64 {
-		if e != nil {
-			err = errors.Join(err, e)
-		}
-		return n
-	}
-	v2 := g.tree != nil && g.tree.mode == cgroups.Unified
+// Usage reads the group's counters; what this kernel does not count is Unknown. It must be called before Remove.
+func (g *Group) Usage() (Usage, error) {
+	f := figures{Unknown, Unknown, Unknown, Unknown, Unknown, Unknown}
+	var errs []error
 	for i := range g.members {
 		m := &g.members[i]
-		if m.controllers["cpuacct"] {
-			if v2 {
-				u.CPU = time.Duration(keep(m.field("cpu.stat", "usage_usec"))) * time.Microsecond
-			} else {
-				u.CPU = time.Duration(keep(m.number("cpuacct.usage")))
+		for _, s := range g.tree.sources() {
+			if !m.controllers[s.controller] {
+				continue
 			}
-		}
-		if m.controllers["memory"] {
-			if v2 {
-				u.MemoryPeakBytes = keep(m.number("memory.peak"))
-				u.OOMKills = keep(m.field("memory.events", "oom_kill"))
-			} else {
-				u.MemoryPeakBytes = keep(m.number("memory.max_usage_in_bytes"))
-				u.OOMKills = keep(m.field("memory.oom_control", "oom_kill"))
+			n, err := m.figure(s.file, s.key)
+			if err == nil {
+				*s.to(&f) = n * s.unit
+			} else if err != errNoCounter {
+				errs = append(errs, err)
 			}
-		}
-		if m.controllers["pids"] {
-			u.PidsLimitHit = keep(m.field("pids.events", "max")) > 0
 		}
 	}
-	return u, err
+	return Usage{time.Duration(f.cpu), time.Duration(f.throttled), f.peak, f.kills, f.pids, f.hits > 0}, errors.Join(errs...)
 }
 
 // CPU is the time that all processes of the group have used so far.
 func (g *Group) CPU() (time.Duration, error) {
 	u, err := g.Usage()
+	if err == nil && u.CPU == Unknown {
+		err = errNoCounter
+	}
 	return u.CPU, err
 }
 
@@ -158,7 +230,7 @@ func (g *Group) CPU() (time.Duration, error) {
 func (g *Group) Processes() (n int64, ok bool) {
 	for i := range g.members {
 		if m := &g.members[i]; m.controllers["pids"] {
-			n, err := m.number("pids.current")
+			n, err := m.figure("pids.current", "")
 			return n, err == nil
 		}
 	}
@@ -236,6 +308,11 @@ func (g *Group) Remove() error {
 		}
 		if m.tasks >= 0 {
 			unix.Close(m.tasks)
+		}
+		for _, c := range m.counters {
+			if c.fd >= 0 {
+				unix.Close(c.fd)
+			}
 		}
 	}
 	g.members = rest
