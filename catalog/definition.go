@@ -14,9 +14,9 @@ import (
 //	"$secret:NAME"}, never a secret's value), env_pass, isolation, limits {cpu, cpu_time_ms, file_size_bytes, files,
 //	memory_bytes, output_bytes, output_total_bytes, pids, swap_bytes}, mode ("call"), ok_exit_codes (sorted), optional,
 //	path (sorted names of the parameters with format = "path"), preview_bytes, pty (false), redact, retry {backoff_ms,
-//	max, on}, risk, sandbox {cache, hide, network, ptrace, read, write}, schema (Tool.Schema, in place of params, schema
-//	and schema_file), stderr, stdin (null where none), timeout_ms, title, toolchains ("auto", "none" or an array),
-//	user ("" is toolrun's own)
+//	max, on}, risk, sandbox {cache, hide, network ("none", "host" or a sorted array), ptrace, read, write}, schema
+//	(Tool.Schema, in place of params, schema and schema_file), stderr, stdin (null where none), timeout_ms, title,
+//	toolchains ("auto", "none" or an array), user ("" is toolrun's own)
 //
 // Paths stand as the catalog writes them; nothing that was looked up on the host is in it.
 func definition(t *Tool) json.RawMessage {
@@ -41,7 +41,7 @@ func definition(t *Tool) json.RawMessage {
 		"retry":  map[string]any{"backoff_ms": t.Retry.Backoff.Milliseconds(), "max": t.Retry.Max, "on": some(t.Retry.On)},
 		"risk":   t.Risk,
 		"sandbox": map[string]any{
-			"cache": some(t.Sandbox.Cache), "hide": some(t.Sandbox.Hide), "network": t.Sandbox.Network, "ptrace": t.Sandbox.Ptrace,
+			"cache": some(t.Sandbox.Cache), "hide": some(t.Sandbox.Hide), "network": t.Sandbox.network(), "ptrace": t.Sandbox.Ptrace,
 			"read": some(t.Sandbox.Read), "write": some(t.Sandbox.Write),
 		},
 		"schema": t.Schema, "stderr": choose(t.StderrMerge, "merge", "separate"), "stdin": stdin,
@@ -55,6 +55,14 @@ func limitsObject(l Limits) map[string]any {
 		"memory_bytes": l.MemoryBytes, "output_bytes": l.OutputBytes, "output_total_bytes": l.OutputTotalBytes,
 		"pids": l.Pids, "swap_bytes": l.SwapBytes,
 	}
+}
+
+// network is the array of hosts where there is one.
+func (s Sandbox) network() any {
+	if s.Network == NetworkHosts {
+		return s.Hosts
+	}
+	return s.Network
 }
 
 func (c Toolchains) object() any {

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"fmt"
 	"math"
 	"regexp"
 	"time"
@@ -60,21 +59,7 @@ func readSandbox(t *table) Sandbox {
 		}
 	}
 	s.Ptrace = t.boolean("ptrace", false)
-	s.Network = readNetwork(t)
+	s.Network, s.Hosts = readNetwork(t)
 	t.done()
 	return s
-}
-
-func readNetwork(t *table) string {
-	v, at, ok := t.get("network")
-	if !ok {
-		return NetworkNone
-	}
-	if _, isArray := v.([]any); isArray {
-		if hosts := t.list("network"); len(hosts) > 0 {
-			at.fail(fmt.Sprintf("a list of hosts %s; write %q or %q", notYet, NetworkNone, NetworkHost))
-		}
-		return NetworkNone
-	}
-	return t.oneOf("network", NetworkNone, NetworkNone, NetworkHost)
 }

@@ -27,8 +27,9 @@ const BuiltinOutput = "output"
 
 // Networks that a tool may ask for.
 const (
-	NetworkNone = "none"
-	NetworkHost = "host"
+	NetworkNone  = "none"
+	NetworkHost  = "host"
+	NetworkHosts = "hosts" // those of Sandbox.Hosts; written as a list
 )
 
 // Tool is one declared tool with every default applied. It is frozen: whoever reads it never writes to it, nor to a
@@ -104,7 +105,8 @@ type Sandbox struct {
 	Write   []string
 	Hide    []string
 	Cache   []string // names, not paths
-	Network string   // NetworkNone or NetworkHost
+	Network string   // NetworkNone, NetworkHost or NetworkHosts
+	Hosts   []string // "host" (ports 443 and 80), "host:port", "*.domain"; nil unless Network is NetworkHosts
 	Ptrace  bool
 }
 

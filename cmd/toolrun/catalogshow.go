@@ -35,7 +35,7 @@ type toolInfo struct {
 	Description      string   `json:"description"`
 	Risk             string   `json:"risk"`
 	Approval         string   `json:"approval"`
-	Network          string   `json:"network"`
+	Network          any      `json:"network"` // "none", "host" or the list of hosts
 	Write            []string `json:"write"`
 	TimeoutMS        int64    `json:"timeout_ms"`
 	BestEffort       bool     `json:"best_effort"`
@@ -91,7 +91,7 @@ func (a *app) catalogJSON(c *catalog.Catalog, tools []*catalog.Tool) error {
 	for _, t := range tools {
 		info := toolInfo{
 			Type: "tool", Name: t.Name, Description: t.Description, Risk: t.Risk, Approval: t.Approval,
-			Network: t.Sandbox.Network, Write: append([]string{}, t.Sandbox.Write...), TimeoutMS: t.Timeout.Milliseconds(),
+			Network: networkOf(t), Write: append([]string{}, t.Sandbox.Write...), TimeoutMS: t.Timeout.Milliseconds(),
 			BestEffort: t.BestEffort, Program: t.Program(), Toolchains: a.toolchains(t),
 			SchemaSHA256: t.SchemaSHA256, DefinitionSHA256: t.DefinitionSHA256, Schema: t.Schema,
 		}
@@ -128,7 +128,7 @@ func (a *app) catalogText(c *catalog.Catalog, tools []*catalog.Tool, whole bool)
 		{title: "tool"}, {title: "risk"}, {title: "approval"}, {title: "network"}, {title: "writes"}, {title: "timeout", right: true},
 		{title: "schema"}, {title: "definition"}, {title: "description", gives: true}}}
 	for _, tool := range tools {
-		t.add(cell{tool.Name, bold}, cell{tool.Risk, riskColour(tool.Risk)}, cell{text: tool.Approval}, cell{text: tool.Sandbox.Network},
+		t.add(cell{tool.Name, bold}, cell{tool.Risk, riskColour(tool.Risk)}, cell{text: tool.Approval}, cell{text: networkText(tool)},
 			cell{text: strings.Join(tool.Sandbox.Write, " ")}, cell{text: tool.Timeout.String()},
 			cell{text: short(tool.SchemaSHA256)}, cell{text: short(tool.DefinitionSHA256)}, cell{text: firstLine(tool.Description)})
 	}
@@ -136,6 +136,21 @@ func (a *app) catalogText(c *catalog.Catalog, tools []*catalog.Tool, whole bool)
 		return err
 	}
 	return t.print(a.stdout, a.screen())
+}
+
+// networkOf is a tool's network as tools.toml has it.
+func networkOf(t *catalog.Tool) any {
+	if t.Sandbox.Network == catalog.NetworkHosts {
+		return t.Sandbox.Hosts
+	}
+	return t.Sandbox.Network
+}
+
+func networkText(t *catalog.Tool) string {
+	if t.Sandbox.Network == catalog.NetworkHosts {
+		return list(t.Sandbox.Hosts)
+	}
+	return t.Sandbox.Network
 }
 
 func riskColour(risk string) colour {
@@ -170,7 +185,7 @@ func (a *app) toolText(t *catalog.Tool) error {
 		facts.text("writes", list(t.Sandbox.Write))
 		facts.text("hides", list(t.Sandbox.Hide))
 		facts.text("caches", list(t.Sandbox.Cache))
-		facts.text("network", t.Sandbox.Network)
+		facts.text("network", networkText(t))
 		facts.text("timeout", t.Timeout.String())
 		l := t.Limits
 		facts.text("limits", fmt.Sprintf("memory %s, swap %s, %d processes, %g cores, %s of CPU, %d files, file %s, output %s, in all %s",
