@@ -30,35 +30,31 @@ func endingOf(res sandbox.Result, cause error, okCodes []int) ending {
 	if res.Signal != 0 {
 		e.Signal = unix.SignalName(res.Signal)
 	}
-	switch res.Outcome {
-	case sandbox.Exited:
-		e.Outcome = ledger.OutcomeExit
-		if slices.Contains(okCodes, res.ExitCode) {
-			e.Outcome = ledger.OutcomeOK
-		}
-	case sandbox.Signaled:
-		e.Outcome = ledger.OutcomeSignal
-	case sandbox.TimedOut:
-		e.Outcome = ledger.OutcomeTimeout
-	case sandbox.Cancelled:
+	switch outcome, known := outcomes[res.Outcome]; {
+	case res.Outcome == sandbox.Cancelled:
 		e.Outcome = outcomeOfCause(cause)
 		e.Started = !res.Started.IsZero()
-	case sandbox.OutOfMemory:
-		e.Outcome = ledger.OutcomeOOM
-	case sandbox.CPULimit:
-		e.Outcome = ledger.OutcomeCPULimit
-	case sandbox.OutputLimit:
-		e.Outcome = ledger.OutcomeOutputLimit
-	case sandbox.CaptureFailed:
-		e.Outcome = ledger.OutcomeCaptureFailed
-	case sandbox.SpawnFailed:
-		e.Outcome = ledger.OutcomeSpawnFailed
-	case sandbox.Unavailable:
-		e.Outcome = ledger.OutcomeSandboxUnavailable
+	case res.Outcome == sandbox.Exited && slices.Contains(okCodes, res.ExitCode):
+		e.Outcome = ledger.OutcomeOK
+	case known:
+		e.Outcome = outcome
 	default:
 		e.Outcome = ledger.OutcomeInterrupted
 	}
 	return e
+}
+
+// outcomes are the ends of a box in the words of a row, but for those that the box does not know the meaning of.
+var outcomes = map[sandbox.Outcome]string{
+	sandbox.Exited:        ledger.OutcomeExit,
+	sandbox.Signaled:      ledger.OutcomeSignal,
+	sandbox.TimedOut:      ledger.OutcomeTimeout,
+	sandbox.OutOfMemory:   ledger.OutcomeOOM,
+	sandbox.CPULimit:      ledger.OutcomeCPULimit,
+	sandbox.OutputLimit:   ledger.OutcomeOutputLimit,
+	sandbox.CaptureFailed: ledger.OutcomeCaptureFailed,
+	sandbox.SpawnFailed:   ledger.OutcomeSpawnFailed,
+	sandbox.Unavailable:   ledger.OutcomeSandboxUnavailable,
 }
 
 // outcomeOfCause names the end of a call whose context ended. Whatever is not the client's own wish is ours.

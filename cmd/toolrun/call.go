@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -160,7 +161,7 @@ func (a *app) printReply(e *engine, reply runner.Reply, facts bool) error {
 		a.warn("%v", reply.Err)
 	}
 	if row.Signal != "" || row.ExitCode == nil && row.Outcome != ledger.OutcomeOK {
-		a.warn("%s: %s", row.ToolName.String(), cmpOr(text(row.ErrorMessage), row.Outcome))
+		a.warn("%s: %s", row.ToolName.String(), cmp.Or(text(row.ErrorMessage), row.Outcome))
 	}
 	if s := screenOf(a.stderr, a.getenv); s.terminal {
 		m := mark(row)
@@ -181,13 +182,6 @@ func refusal(r runner.Reply) string {
 	return runner.ErrLedgerUnavailable.Error()
 }
 
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
 // copyStream writes a stored stream: raw into a pipe or file, escaped on a terminal.
 func (a *app) copyStream(w io.Writer, s *store.Store, hash string) error {
 	if hash == "" {
@@ -195,7 +189,7 @@ func (a *app) copyStream(w io.Writer, s *store.Store, hash string) error {
 	}
 	object, err := s.Open(hash)
 	if err != nil {
-		return objectError(hash, err)
+		return objectError(err)
 	}
 	defer object.Close()
 	if screenOf(w, a.getenv).terminal {

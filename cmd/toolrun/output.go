@@ -78,17 +78,17 @@ func hashOf(row *ledger.Row, stderr, input bool) (string, error) {
 // writeObject writes an object to stdout after it was held against its hash.
 func (a *app) writeObject(d *archive.Dir, hash string, raw bool) error {
 	if err := d.Store.Verify(hash); err != nil {
-		return objectError(hash, err)
+		return objectError(err)
 	}
 	object, err := d.Store.Open(hash)
 	if err != nil {
-		return objectError(hash, err)
+		return objectError(err)
 	}
 	defer object.Close()
 	if a.flags.json {
 		content, err := io.ReadAll(object)
 		if err != nil {
-			return objectError(hash, err)
+			return objectError(err)
 		}
 		return printJSON(a.stdout, contentOf(hash, content))
 	}
@@ -97,18 +97,15 @@ func (a *app) writeObject(d *archive.Dir, hash string, raw bool) error {
 	} else {
 		_, err = io.Copy(a.stdout, object)
 	}
-	return objectError(hash, err)
+	return objectError(err)
 }
 
-// objectError makes an error of the store one that names the object and has the status of a failed verification.
-func objectError(hash string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, store.ErrMissing), errors.Is(err, store.ErrCorrupt):
-		return fmt.Errorf("object %s: %w: %w", hash, err, errUnverified)
+// objectError gives an error of the store, which names the object, the status of a failed verification.
+func objectError(err error) error {
+	if errors.Is(err, store.ErrMissing) || errors.Is(err, store.ErrCorrupt) {
+		return fmt.Errorf("%w: %w", err, errUnverified)
 	}
-	return fmt.Errorf("object %s: %w", hash, err)
+	return err
 }
 
 // copyEscaped copies text line by line with everything escaped that could move a cursor.

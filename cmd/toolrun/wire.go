@@ -24,6 +24,7 @@ type engine struct {
 	dir     *archive.Dir
 	host    *sandbox.Host
 	noHost  error // why there is no host
+	boxes   []*sandbox.Box
 	run     *trace.Run
 	runner  *runner.Runner
 
@@ -111,6 +112,7 @@ func (e *engine) makeBox(p sandbox.Profile) (runner.Box, error) {
 	if err != nil {
 		return nil, &hostError{err}
 	}
+	e.boxes = append(e.boxes, box)
 	return box, nil
 }
 
@@ -152,6 +154,9 @@ func (e *engine) close() error {
 		errs = append(errs, e.runner.Close())
 	} else if e.run != nil {
 		errs = append(errs, e.dir.End(e.run, e.catalog.Names()))
+	}
+	for _, box := range e.boxes {
+		box.Close()
 	}
 	if e.host != nil {
 		errs = append(errs, e.host.Close())

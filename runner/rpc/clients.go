@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"strings"
 
 	"toolrun/runner"
@@ -44,10 +45,10 @@ func (f *foreign) member(name string, v []byte) {
 
 // fill gives what toolrun/ keys left open.
 func (f *foreign) fill(o *runner.Origin) {
-	o.CallID = first(o.CallID, f.toolUse, f.call)
-	o.SessionID = first(o.SessionID, f.session, f.codexSession, f.thread, f.codexThread)
+	o.CallID = cmp.Or(o.CallID, f.toolUse, f.call)
+	o.SessionID = cmp.Or(o.SessionID, f.session, f.codexSession, f.thread, f.codexThread)
 	o.TurnID = f.codexTurn
-	o.Model = first(o.Model, f.codexModel)
+	o.Model = cmp.Or(o.Model, f.codexModel)
 }
 
 // traceparent reads a W3C Trace Context §3.2.2 header: version, trace-id, parent-id and flags in lower-case hex.

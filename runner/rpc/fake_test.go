@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -100,7 +101,7 @@ func (f *fake) Call(ctx context.Context, r runner.Request) runner.Reply {
 		f.note("refused %s: %s", r.Refusal.Outcome, r.Refusal.Reason)
 	}
 	row := &ledger.Row{
-		ToolCallID: redact.Plain(first(r.Origin.CallID, fmt.Sprintf("0fa1afe1-%d", n))),
+		ToolCallID: redact.Plain(cmp.Or(r.Origin.CallID, fmt.Sprintf("0fa1afe1-%d", n))),
 		SessionID:  redact.Plain(r.Origin.SessionID),
 		ToolName:   redact.Plain(r.Name),
 		RunID:      "0fa1afe1-0000-4000-8000-000000000000",

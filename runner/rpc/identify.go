@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"sync"
 
 	"toolrun/runner"
@@ -45,7 +46,7 @@ func (w *identified) origin(o runner.Origin, handshake bool) runner.Origin {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		o.Protocol = w.protocol
-		o.Client = first(o.Client, w.client)
+		o.Client = cmp.Or(o.Client, w.client)
 	}
 	return o
 }

@@ -168,15 +168,6 @@ func label(v []byte) string {
 	return ""
 }
 
-func first(of ...string) string {
-	for _, s := range of {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
-}
-
 // parsers are reused: a new one costs more than the few bytes it reads here.
 var parsers = sync.Pool{New: func() any { return new(parser) }}
 
