@@ -105,7 +105,7 @@ type Result struct {
 
 // Connection is one connection that a call asked the proxy for.
 type Connection struct {
-	Host     string // the name or address that the call gave, in lower case, at most 255 bytes; any valid UTF-8
+	Host     string // the name or address as the call gave it: any valid UTF-8, at most 255 bytes
 	Port     int    // 0: what the call gave is no port
 	Sent     int64  // bytes to the host
 	Received int64  // bytes from the host

@@ -45,11 +45,11 @@ func (s *Server) connect(ctx context.Context, name string, port int) (*conn, err
 	case err != nil:
 		return nil, s.refuse(name, port, err.Error())
 	case port < 1 || port > 65535:
-		return nil, s.refuse(h.String(), 0, "no port")
+		return nil, s.refuse(name, 0, "no port")
 	case !s.cfg.Rules.allows(h, port):
-		return nil, s.refuse(h.String(), port, "not in the list of hosts")
+		return nil, s.refuse(name, port, "not in the list of hosts")
 	}
-	r := s.record(h.String(), port)
+	r := s.record(name, port)
 	c, err := s.reach(ctx, h, port, r)
 	if err != nil {
 		why := err.Error()

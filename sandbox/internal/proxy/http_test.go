@@ -50,7 +50,7 @@ func TestRequestsThatAProxyDoesNotServe(t *testing.T) {
 		{"CONNECT good.example:00443 HTTP/1.1\r\nHost: good.example\r\n\r\n", 403, &Connection{Host: "good.example", Why: "no port"}},
 		{"CONNECT evil.example:443 HTTP/1.1\r\nHost: good.example:443\r\n\r\n", 403, &Connection{Host: "evil.example", Port: 443, Why: "not in the list of hosts"}},
 		{"GET http://evil.example/ HTTP/1.1\r\nHost: good.example\r\n\r\n", 403, &Connection{Host: "evil.example", Port: 80, Why: "not in the list of hosts"}},
-		{"CONNECT " + strings.Repeat("a", 3000) + ":443 HTTP/1.1\r\nHost: x\r\n\r\n", 403, &Connection{Host: strings.Repeat("a", 252) + "...", Port: 443, Why: "is no host name"}},
+		{"CONNECT " + strings.Repeat("a", 3000) + ":443 HTTP/1.1\r\nHost: x\r\n\r\n", 403, &Connection{Host: "... (3000 bytes)", Port: 443, Why: "is no host name"}},
 	} {
 		r.mu.Lock()
 		before := len(r.records)

@@ -1,14 +1,14 @@
 package proxy
 
 import (
+	"fmt"
 	"strings"
 	"sync/atomic"
-	"unicode/utf8"
 )
 
 // Connection is one connection that a client asked for.
 type Connection struct {
-	Host     string // the name or address that the client gave, in lower case, at most 255 bytes
+	Host     string // the name or address as the client gave it, valid UTF-8, at most 255 bytes
 	Port     int    // 0: the client gave none that is a port
 	Sent     int64  // bytes to the host
 	Received int64  // bytes from the host
@@ -52,16 +52,12 @@ func (r *record) connection() Connection {
 	return c
 }
 
-// clip bounds what a client may put on the record.
+// clip bounds what a client may put on the record. What is too long for a host name is not cut: who looks for secrets in
+// the record would not know the half of one.
 func clip(host string) string {
-	host = strings.ToValidUTF8(host, "\uFFFD")
-	const most, mark = 255, "..."
-	if len(host) <= most {
-		return host
+	valid := strings.ToValidUTF8(host, "\uFFFD")
+	if len(valid) > 255 {
+		return fmt.Sprintf("... (%d bytes)", len(host))
 	}
-	host = host[:most-len(mark)]
-	for !utf8.ValidString(host) {
-		host = host[:len(host)-1]
-	}
-	return host + mark
+	return valid
 }

@@ -57,7 +57,7 @@ func TestSOCKS5AsInRFC1928(t *testing.T) {
 		{"\x05\x00", "\x05\xff", nil},
 		{"\x05\x02\x01\x02", "\x05\xff", nil}, // GSSAPI and a password only
 		{"\x05\x03\x02\x00\x01" + "\x05\x01\x00" + name("good.example", port443) + "ping", ok + "\x05\x00" + tail + "ping", reached("good.example", 443)},
-		{noAuth + "\x05\x01\x00" + name("GOOD.example.", port443) + "ping", ok + "\x05\x00" + tail + "ping", reached("good.example", 443)},
+		{noAuth + "\x05\x01\x00" + name("GOOD.example.", port443) + "ping", ok + "\x05\x00" + tail + "ping", reached("GOOD.example.", 443)},
 		{noAuth + "\x05\x01\x00" + v4 + "ping", ok + "\x05\x00" + tail + "ping", reached("127.0.0.1", 7)},
 		{noAuth + "\x05\x01\x00" + v6 + "ping", ok + "\x05\x00" + tail + "ping", reached("::1", 7)},
 		{noAuth + "\x05\x01\x00" + name("127.0.0.1", "\x00\x07") + "ping", ok + "\x05\x00" + tail + "ping", reached("127.0.0.1", 7)},
