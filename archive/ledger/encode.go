@@ -88,6 +88,8 @@ func appendValue(dst []byte, p any) []byte {
 		return strconv.AppendBool(dst, *p)
 	case *[]string:
 		return jsonl.AppendStrings(dst, *p)
+	case *[]Connection:
+		return appendConnections(dst, *p)
 	case *redact.JSON:
 		return jsonl.AppendJSON(dst, p.Raw())
 	case **redact.Text:

@@ -64,6 +64,8 @@ func (s *scanner) value(p any) bool {
 		return s.boolean(p)
 	case *[]string:
 		return s.strings(p)
+	case *[]Connection:
+		return s.connections(p)
 	case *redact.JSON:
 		return s.json(p)
 	case **redact.Text:

@@ -128,6 +128,8 @@ func parseValue(p any, v jsontext.Value) error {
 	case *[]string:
 		*p = []string{}
 		return json.Unmarshal(v, p)
+	case *[]Connection:
+		return parseConnections(p, v)
 	case *redact.JSON:
 		return p.UnmarshalJSON(v)
 	case **redact.Text:

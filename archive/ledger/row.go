@@ -81,6 +81,9 @@ type Row struct {
 	TraceID          OrNull       `json:"trace_id"`
 	SpanID           OrNull       `json:"span_id"`
 	SessionFrom      string       `json:"session_from"` // "meta", "env" or "run"
-	Payloads         string       `json:"payloads,omitzero"`
-	ClosedBy         string       `json:"closed_by,omitzero"`
+
+	Connections        []Connection `json:"connections,omitzero"` // at most 1000; nil: the call had no proxy
+	ConnectionsOmitted int          `json:"connections_omitted,omitzero"`
+	Payloads           string       `json:"payloads,omitzero"`
+	ClosedBy           string       `json:"closed_by,omitzero"`
 }

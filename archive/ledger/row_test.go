@@ -31,6 +31,7 @@ func sample() *Row {
 		Known: true, Flags: []string{"REDACTED"}, Outcome: "exit", ExitCode: ptr(1), Signal: "SIGKILL", StoredBytes: 5, StderrHash: OrNull(strings.Repeat("6", 64)), StderrBytes: 3, Truncated: true,
 		Argv: argv, ExePath: text("/usr/bin/go"), ExeSHA256: OrNull(strings.Repeat("7", 64)), Cwd: text("."), User: "0:0", CPUMS: ptr(int64(1)), MemoryPeakBytes: ptr(int64(2)), OOMKills: ptr(int64(0)), PidsLimitHit: ptr(false),
 		Enforced: []string{"view"}, HoldMS: 3, Redactions: 1, RepeatOf: text("toolu_00"), Repeat: 1, Role: text("dev"), Client: text("c/1"), TraceID: "t", SpanID: "s", SessionFrom: "meta", Payloads: "hash", ClosedBy: "x",
+		Connections: []Connection{{Host: redact.Plain("pypi.org"), Port: 443, Sent: 1, Received: 2, Allowed: true}, {Host: redact.Plain("evil.example\u2028"), Port: 80, Why: text("not in the list of hosts")}}, ConnectionsOmitted: 3,
 	}
 }
 
@@ -72,7 +73,7 @@ func TestContractKeysComeFirstAndNullWhereNotTold(t *testing.T) {
 	if !strings.HasPrefix(string(line), want) {
 		t.Errorf("%s", line)
 	}
-	if strings.Contains(string(line), "payloads") || strings.Contains(string(line), "closed_by") {
+	if strings.Contains(string(line), "connections") || strings.Contains(string(line), "payloads") || strings.Contains(string(line), "closed_by") {
 		t.Errorf("keys for special rows only: %s", line)
 	}
 	if n := slices.Index(Keys(), "seq"); n != RequiredKeys {
@@ -103,6 +104,10 @@ func TestBadLinesAreRefusedWithTheirReason(t *testing.T) {
 		"duplicate":                    strings.Replace(good, `"turn":2`, `"turn":2,"turn":3`, 1),
 		"UTF-8":                        strings.Replace(good, "go_test", "go\xff", 1),
 		"key known: want true":         strings.Replace(good, `"known":true`, `"known":1`, 1),
+		"key connections: want an arr": strings.Replace(good, `"connections":[`, `"connections":{"x":[]},"later":[`, 1),
+		"connections: want an array o": strings.Replace(good, `"connections":[`, `"connections":[null,`, 1),
+		"key of a connection is missi": strings.Replace(good, `"sent":1,`, ``, 1),
+		"connections: port: want an i": strings.Replace(good, `"port":443`, `"port":null`, 1),
 		"key risk_class: want a strin": strings.Replace(good, `"READ"`, `{}`, 1),
 	} {
 		if _, err := ParseRow([]byte(line)); err == nil || !strings.Contains(err.Error(), want) {
@@ -125,6 +130,7 @@ func TestBadLinesAreRefusedWithTheirReason(t *testing.T) {
 func FuzzParseThenEncode(f *testing.F) {
 	f.Add(sample().Append(nil))
 	f.Add((&Row{}).Append(nil))
+	f.Add((&Row{Connections: []Connection{}}).Append(nil))
 	f.Add([]byte(`{"tool_call_id":"a\u0085","turn":-0,"seq":1e3}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		row, ordered, err := parse(line)
