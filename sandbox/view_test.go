@@ -171,6 +171,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv("SANDBOX_TEST_VICTIM") == "1" {
 		victim()
 	}
+	if attack := os.Getenv("SANDBOX_TEST_ATTACK"); attack != "" {
+		hostile(attack)
+		return
+	}
 	if os.Getenv(clientVariable) == "1" {
 		client(os.Args[1:])
 		return

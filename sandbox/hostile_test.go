@@ -1,0 +1,283 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// attacks are what a hostile tool does inside the box: this test binary, run there with one of these names. Each says what
+// it got; nil means that it succeeded.
+var attacks = map[string]func() error{
+	"mount tmpfs":   func() error { return unix.Mount("x", "/tmp", "tmpfs", 0, "") },
+	"remount":       func() error { return unix.Mount("", "/usr", "", unix.MS_REMOUNT|unix.MS_BIND, "") },
+	"unmount":       func() error { return unix.Unmount("/proc", unix.MNT_DETACH) },
+	"mount cgroup":  func() error { return unix.Mount("x", "/tmp", "cgroup2", 0, "") },
+	"fsopen":        func() error { _, err := unix.Fsopen("tmpfs", 0); return err },
+	"open_tree":     func() error { _, err := unix.OpenTree(unix.AT_FDCWD, "/", unix.OPEN_TREE_CLONE); return err },
+	"pivot_root":    func() error { return unix.PivotRoot("/", "/tmp") },
+	"chroot":        func() error { return unix.Chroot("/tmp") },
+	"mknod":         func() error { return unix.Mknod("/tmp/disk", unix.S_IFBLK|0o666, int(unix.Mkdev(254, 0))) },
+	"unshare user":  func() error { return unix.Unshare(unix.CLONE_NEWUSER) },
+	"unshare mount": func() error { return unix.Unshare(unix.CLONE_NEWNS) },
+	"setns":         func() error { return viaFile("/proc/self/ns/mnt", func(fd int) error { return unix.Setns(fd, 0) }) },
+	"clone3":        func() error { return errnoOf(unix.Syscall(unix.SYS_CLONE3, 0, 0, 0)) },
+	"keyctl":        func() error { _, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, true); return err },
+	"add_key":       func() error { _, err := unix.AddKey("user", "x", []byte("y"), unix.KEY_SPEC_USER_KEYRING); return err },
+	"bpf":           func() error { return errnoOf(unix.Syscall(unix.SYS_BPF, 0, 0, 0)) },
+	"userfaultfd":   func() error { return errnoOf(unix.Syscall(unix.SYS_USERFAULTFD, 0, 0, 0)) },
+	"io_uring":      func() error { return errnoOf(unix.Syscall(unix.SYS_IO_URING_SETUP, 1, 0, 0)) },
+	"perf":          func() error { return errnoOf(unix.Syscall(unix.SYS_PERF_EVENT_OPEN, 0, 0, 0)) },
+	"open_by_handle_at": func() error {
+		_, err := unix.OpenByHandleAt(unix.AT_FDCWD, unix.NewFileHandle(1, make([]byte, 8)), unix.O_RDONLY)
+		return err
+	},
+	"ptrace":           func() error { return errnoOf(unix.Syscall(unix.SYS_PTRACE, unix.PTRACE_TRACEME, 0, 0)) },
+	"process_vm_readv": func() error { return errnoOf(unix.Syscall6(unix.SYS_PROCESS_VM_READV, 1, 0, 0, 0, 0, 0)) },
+	"reboot":           func() error { return unix.Reboot(unix.LINUX_REBOOT_CMD_CAD_OFF) },
+	"sethostname":      func() error { return unix.Sethostname([]byte("x")) },
+	"settime":          func() error { return unix.Settimeofday(&unix.Timeval{Sec: 1}) },
+	"raise nofile":     func() error { return unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1 << 20, Max: 1 << 20}) },
+	"raise fsize": func() error {
+		return unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
+	},
+	"lower oom_score": func() error { return os.WriteFile("/proc/self/oom_score_adj", []byte("-1000"), 0) },
+	"kill init":       func() error { return killAndLook(1) },
+	"open tty":        func() error { return viaFile("/dev/tty", func(int) error { return nil }) },
+	"tiocsti": func() error {
+		b := byte('x')
+		return errnoOf(unix.Syscall(unix.SYS_IOCTL, 0, tiocsti, uintptr(unsafe.Pointer(&b))))
+	},
+	"tiocsti high bits": func() error {
+		b := byte('x')
+		return errnoOf(unix.Syscall(unix.SYS_IOCTL, 0, 1<<32|tiocsti, uintptr(unsafe.Pointer(&b))))
+	},
+	"core_pattern":   func() error { return os.WriteFile("/proc/sys/kernel/core_pattern", []byte("|/tmp/x"), 0) },
+	"sysrq":          func() error { return os.WriteFile("/proc/sysrq-trigger", []byte("h"), 0) },
+	"proc of init":   func() error { _, err := os.ReadFile("/proc/1/environ"); return err },
+	"root of init":   func() error { _, err := os.ReadDir("/proc/1/root"); return err },
+	"proc of parent": func() error { _, err := os.ReadDir("/proc/" + strconv.Itoa(os.Getppid()) + "/fd"); return err },
+	"write /usr":     func() error { return os.WriteFile("/usr/x", nil, 0o644) },
+	"write /":        func() error { return os.WriteFile("/x", nil, 0o644) },
+	"write /etc":     func() error { return os.WriteFile("/etc/passwd", nil, 0o644) },
+	"read shadow":    func() error { _, err := os.ReadFile("/etc/shadow"); return err },
+	"read home": func() error {
+		es, err := os.ReadDir(os.Getenv("HOST_HOME") + "/.")
+		if err == nil && len(es) == 0 {
+			err = errors.New("empty")
+		}
+		return err
+	},
+	"cgroupfs": func() error { _, err := os.ReadDir("/sys/fs/cgroup"); return err },
+	"gain by setuid": func() error {
+		if err := unix.Setuid(0); err != nil {
+			return err
+		}
+		if os.Geteuid() == 0 && os.Getenv("WAS_UID") != "0" {
+			return nil
+		}
+		return errors.New("still nobody special")
+	},
+	"host loopback":   func() error { return dialed(net.DialTimeout("tcp", os.Getenv("HOST_TCP"), time.Second)) },
+	"abstract socket": func() error { return dialed(net.Dial("unix", "@"+os.Getenv("HOST_ABSTRACT"))) },
+	"socket file":     func() error { return dialed(net.Dial("unix", os.Getenv("HOST_SOCKET"))) },
+	"vsock":           func() error { _, err := unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0); return err },
+	"packet socket":   func() error { _, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0); return err },
+	"inherited descriptor": func() error {
+		es, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			return err
+		}
+		for _, e := range es {
+			fd, _ := strconv.Atoi(e.Name())
+			target, _ := os.Readlink("/proc/self/fd/" + e.Name())
+			if fd > 2 && target != "" && !strings.HasPrefix(target, "anon_inode:") && !strings.HasPrefix(target, "/proc/") {
+				return nil // one that this program did not open itself
+			}
+		}
+		return errors.New("only its own")
+	},
+}
+
+func errnoOf(_, _ uintptr, e unix.Errno) error {
+	if e != 0 {
+		return e
+	}
+	return nil
+}
+
+func viaFile(path string, f func(int) error) error {
+	fd, err := unix.Open(path, unix.O_RDWR, 0)
+	if err == unix.EACCES || err == unix.EISDIR || err == unix.EROFS {
+		fd, err = unix.Open(path, unix.O_RDONLY, 0)
+	}
+	if err != nil {
+		return err
+	}
+	return f(fd)
+}
+
+// killAndLook succeeds if the process is gone after the signal.
+func killAndLook(pid int) error {
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+		return err
+	}
+	time.Sleep(50 * time.Millisecond)
+	return fmt.Errorf("the signal was ignored: this process still runs")
+}
+
+func dialed(c net.Conn, err error) error {
+	if err == nil {
+		c.Close()
+	}
+	return err
+}
+
+// hostile runs one attack and prints what came of it.
+func hostile(name string) {
+	if err := attacks[name](); err != nil {
+		fmt.Println("refused:", err)
+		return
+	}
+	fmt.Println("DONE")
+}
+
+func TestEveryAttackIsRefused(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	abstract := fmt.Sprintf("toolrun-test-%d", os.Getpid())
+	a, err := net.Listen("unix", "@"+abstract)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	sock := filepath.Join(t.TempDir(), "s")
+	s, err := net.Listen("unix", sock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	home, _ := os.UserHomeDir()
+	type who struct {
+		name     string
+		uid, gid int
+		network  bool
+	}
+	cases := []who{{"self", os.Geteuid(), os.Getegid(), false}, {"self, host network", os.Geteuid(), os.Getegid(), true}}
+	if os.Geteuid() == 0 {
+		cases = append(cases, who{"uid 1000", 1000, 1000, false})
+	}
+	for _, w := range cases {
+		b, work := testBox(t, func(p *Profile) {
+			p.UID, p.GID, p.HostNetwork = w.uid, w.gid, w.network
+			p.Mounts = append(p.Mounts, Mount{filepath.Dir(self), filepath.Dir(self), false})
+		})
+		if err := os.Chmod(work, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		for name := range attacks {
+			if w.network && name == "host loopback" {
+				continue // that is what the host's network is for
+			}
+			var out bytes.Buffer
+			r := b.Run(t.Context(), Command{Argv: []string{self}, Exe: self, Dir: work, Stdout: &out, Timeout: 20 * time.Second, Env: []string{
+				"SANDBOX_TEST_ATTACK=" + name, "HOST_HOME=" + home, "HOST_TCP=" + l.Addr().String(), "HOST_ABSTRACT=" + abstract, "HOST_SOCKET=" + sock, fmt.Sprintf("WAS_UID=%d", w.uid)}})
+			if r.Outcome != Exited || !strings.HasPrefix(out.String(), "refused: ") {
+				t.Errorf("%s: %q: outcome %d, %v, %q", w.name, name, r.Outcome, r.Err, out.String())
+			}
+			want := map[string]string{"clone3": unix.ENOSYS.Error(), "vsock": unix.EAFNOSUPPORT.Error()}[name]
+			if want != "" && b.has("seccomp") && !strings.Contains(out.String(), want) {
+				t.Errorf("%s: %q: %q, want %q", w.name, name, out.String(), want)
+			}
+		}
+	}
+}
+
+func TestPtraceIsAllowedWhereItIsDeclared(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, work := testBox(t, func(p *Profile) {
+		p.Ptrace = true
+		p.Mounts = append(p.Mounts, Mount{filepath.Dir(self), filepath.Dir(self), false})
+	})
+	var out bytes.Buffer
+	r := b.Run(t.Context(), Command{Argv: []string{self}, Exe: self, Dir: work, Stdout: &out, Timeout: 20 * time.Second, Env: []string{"SANDBOX_TEST_ATTACK=ptrace"}})
+	if out.String() != "DONE\n" {
+		t.Errorf("outcome %d, %v, %q", r.Outcome, r.Err, out.String())
+	}
+}
+
+func TestPrivateFilesHaveASize(t *testing.T) {
+	b, work := testBox(t, func(p *Profile) { p.Limits.MemoryBytes = 64 << 20 })
+	for _, dir := range []string{"/tmp", "/dev/shm", HomeDir} {
+		r, out, _ := sh(t, b, work, "head -c 200000000 /dev/zero >"+dir+"/big; ls -s "+dir+" | wc -l")
+		size, _, _ := sh(t, b, work, "ls "+dir+" | wc -l")
+		if r.Outcome == Exited && r.ExitCode != 0 || size.Outcome != Exited {
+			t.Errorf("%s: outcome %d, %q", dir, r.Outcome, out)
+		}
+	}
+	if _, out, _ := sh(t, b, work, "head -c 200000000 /dev/zero >/tmp/big 2>/dev/null; stat -c %s /tmp/big"); out != "" {
+		if n, _ := strconv.Atoi(strings.TrimSpace(out)); n > 64<<20 {
+			t.Errorf("/tmp took %d bytes of a box with 64 MiB", n)
+		}
+	}
+}
+
+func TestTwoCallsDoNotSeeEachOther(t *testing.T) {
+	b, work := testBox(t, nil)
+	var wg sync.WaitGroup
+	started := make(holding)
+	wg.Go(func() {
+		b.Run(t.Context(), Command{Argv: []string{"sh", "-c", "echo holding; exec sleep 1.73"}, Exe: "/bin/sh", Env: []string{"PATH=/bin:/usr/bin"}, Dir: work, Stdout: started, Timeout: 10 * time.Second})
+	})
+	<-started
+	_, out, errs := sh(t, b, work, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '; ls /tmp /box/home | grep -v : | grep -v '"+strings.Split(work, "/")[2]+"'; ls /dev/shm")
+	if strings.Contains(out, "sleep 1.73") {
+		t.Errorf("a call sees another: %q %q", out, errs)
+	}
+	wg.Wait()
+}
+
+func TestSelfReportOfABox(t *testing.T) {
+	b, work := testBox(t, nil)
+	_, out, _ := sh(t, b, work, "grep -E '^(Cap|NoNewPrivs|Seccomp:|Groups|SigIgn|SigBlk)' /proc/self/status | tr -d '\\t '; cut -d' ' -f2 /proc/self/mounts | grep -v "+work+"; ls / /dev; ulimit -n; cat /proc/self/oom_score_adj; hostname; cut -d: -f1 /proc/net/dev | tail -n +3 | tr -d ' '")
+	for _, want := range []string{
+		"CapInh:0000000000000000\nCapPrm:0000000000000000\nCapEff:0000000000000000\nCapBnd:0000000000000000\nCapAmb:0000000000000000\nNoNewPrivs:1\nSeccomp:2\n",
+		"SigBlk:0000000000000000\nSigIgn:0000000000000000\n", "\n1024\n500\nbox\nlo\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in the report:\n%s", want, out)
+		}
+	}
+	allowed := map[string]bool{"/": true, "/usr": true, "/bin": true, "/sbin": true, "/lib": true, "/lib64": true, "/box": true, "/tmp": true, "/proc": true}
+	mounts, _, _ := strings.Cut(out[strings.Index(out, "Seccomp:2")+10:], "/:\n")
+	for m := range strings.FieldsSeq(mounts) {
+		if strings.HasPrefix(m, "/") && !allowed[m] && !strings.HasPrefix(m, "/etc/") && !strings.HasPrefix(m, "/dev/") && !strings.HasPrefix(m, "/proc/") && m != hostProc {
+			t.Errorf("mount %s in the box", m)
+		}
+	}
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the report is of amd64")
+	}
+}
