@@ -74,8 +74,8 @@ func parseRule(entry string) (r rule, err error) {
 		return r, errors.New("an address has no names below it")
 	case a.IsUnspecified() || a.IsMulticast():
 		return r, errors.New("is no address of a host")
-	case a.Is6() && !strings.HasPrefix(name, "["):
-		return r, errors.New("an IPv6 address stands in brackets")
+	case a.IsValid() && a.Is6() != strings.HasPrefix(name, "["):
+		return r, errors.New("an IPv6 address stands in brackets, and an IPv4 address as itself")
 	case r.host.name == "localhost" || strings.HasSuffix(r.host.name, ".localhost"):
 		return r, errors.New("is an address of this host: give the address itself, 127.0.0.1:PORT")
 	}

@@ -46,7 +46,7 @@ func TestRulesAdmitExactlyWhatTheListSays(t *testing.T) {
 func TestEntriesThatMeanNothingAreRefused(t *testing.T) {
 	for _, entry := range []string{
 		"", ".", "*", "*.", "*:443", "*.*.org", "a.*.org", "**.org", "http://example.org", "example.org/", "example.org:", "example.org:0", "example.org:65536", "example.org:+1", "example.org:080", "example.org:https",
-		"example.org:80:80", "user@example.org", "exa mple.org", "-a.org", "a-.org", "a..org", "b\u00fccher.example", "127.1", "1.2.3", "0x7f.1", "example.0x1f", "*.192.0.2.1", "2001:db8::7", "[192.0.2.1]", "[example.org]", "[::1%lo]:80", "[::]:80", "0.0.0.0:80", "224.0.0.1", "[ff02::1]",
+		"example.org:80:80", "user@example.org", "exa mple.org", "-a.org", "a-.org", "a..org", "b\u00fccher.example", "127.1", "1.2.3", "0x7f.1", "example.0x1f", "*.192.0.2.1", "2001:db8::7", "[192.0.2.1]", "[example.org]", "[::1%lo]:80", "[::ffff:192.0.2.7]", "[::]:80", "0.0.0.0:80", "224.0.0.1", "[ff02::1]",
 		"localhost", "localhost:80", "x.localhost", "*.localhost", strings.Repeat("a", 64) + ".org", strings.Repeat("a.", 127) + "org",
 	} {
 		if _, err := Parse([]string{entry}); err == nil || !strings.Contains(err.Error(), "host ") {
