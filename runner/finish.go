@@ -24,6 +24,7 @@ func (c *call) measure(res sandbox.Result, end ending) {
 	if res.Enforced != nil {
 		row.Enforced = res.Enforced
 	}
+	c.connections(res)
 	if len(end.Leftover) > 0 {
 		row.Flags = append(row.Flags, FlagUnkilled)
 		c.r.log.Error("the kernel could not kill processes of a call", "tool_call_id", row.ToolCallID.String(), "pids", end.Leftover)

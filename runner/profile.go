@@ -99,6 +99,7 @@ func newPlan(cfg *Config, t *catalog.Tool, warn func(string)) (*plan, sandbox.Pr
 		Protect:     v.protect(t.Sandbox.Write),
 		Hide:        hide,
 		HostNetwork: t.Sandbox.Network == catalog.NetworkHost,
+		Allow:       t.Sandbox.Hosts,
 		Ptrace:      t.Sandbox.Ptrace,
 		Limits: sandbox.Limits{
 			MemoryBytes:      t.Limits.MemoryBytes,
