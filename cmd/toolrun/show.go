@@ -96,6 +96,9 @@ func storyOf(row *ledger.Row, d *archive.Dir) *table {
 	put("user", string(row.User))
 	put("enforced", strings.Join(row.Enforced, " "))
 	put("used", usage(row))
+	for i, line := range connections(row) {
+		t.text([]string{"connections", ""}[min(i, 1)], line)
+	}
 
 	truncated := ""
 	if row.Truncated {
@@ -149,6 +152,37 @@ func rawJSON(row *ledger.Row) string {
 		return ""
 	}
 	return string(b)
+}
+
+// connections are what the call asked its proxy for, a line each.
+func connections(row *ledger.Row) []string {
+	if row.Connections == nil {
+		return nil
+	}
+	const most = 100
+	lines := []string{}
+	for _, c := range row.Connections[:min(len(row.Connections), most)] {
+		line := c.Host.String() + ":" + strconv.Itoa(c.Port)
+		if c.Allowed {
+			line += fmt.Sprintf(" sent %s, received %s", size(c.Sent), size(c.Received))
+		} else {
+			line += " refused"
+		}
+		if c.Why != nil {
+			line += ": " + c.Why.String()
+		}
+		lines = append(lines, line)
+	}
+	if more := len(row.Connections) - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more, which --json lists", more))
+	}
+	if row.ConnectionsOmitted > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more, which were only counted", row.ConnectionsOmitted))
+	}
+	if len(lines) == 0 {
+		return []string{"none"}
+	}
+	return lines
 }
 
 func usage(row *ledger.Row) string {
