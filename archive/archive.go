@@ -55,6 +55,8 @@ type Dir struct {
 	now  func() time.Time
 	sync *syncer  // nil where it was opened read-only
 	own  sync.Map // run ids begun here: *trace.Run
+
+	checkpoints *checkpointer // nil where it was opened read-only
 }
 
 // Open opens the data directory at path; unless read-only it makes what is missing (folders 0700, files 0600), repairs
@@ -99,6 +101,7 @@ func open(path string, o Options) (*Dir, error) {
 		return nil, err
 	}
 	d.sync = newSyncer(d)
+	d.checkpoints = &checkpointer{d: d}
 	d.Store = store.Open(filepath.Join(path, storeName), d.sync.path)
 	if n, err := d.Store.Sweep(); n > 0 || err != nil {
 		d.log.Info("swept temporary files of writers that died", "files", n, "err", err)
@@ -114,6 +117,7 @@ func (d *Dir) Close() error {
 	if d.Ledger == nil {
 		return nil
 	}
+	d.checkpoints.close()
 	return errors.Join(d.sync.close(), d.Ledger.Close())
 }
 

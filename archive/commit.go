@@ -34,6 +34,7 @@ func (d *Dir) Commit(run *trace.Run, row *ledger.Row) error {
 		return err
 	}
 	d.sync.wrote()
+	d.checkpoints.wrote()
 	if d.Config.Durability == PerRow {
 		return d.sync.after.wait()
 	}
@@ -47,11 +48,15 @@ const writebackAge = time.Minute
 // synced them yet, and may have died before it did.
 func (d *Dir) noteShared(row *ledger.Row) {
 	for _, hash := range row.Objects() {
-		path := d.Store.Path(hash)
-		var st unix.Stat_t
-		if !d.sync.synced(path) && unix.Stat(path, &st) == nil && time.Since(time.Unix(st.Ctim.Unix())) < writebackAge {
-			d.sync.path(path)
-			d.sync.path(filepath.Dir(path))
-		}
+		d.noteRecent(d.Store.Path(hash))
+	}
+}
+
+// noteRecent notes a file and its folder for the next sync, if the kernel may still hold something back of it.
+func (d *Dir) noteRecent(path string) {
+	var st unix.Stat_t
+	if !d.sync.synced(path) && unix.Stat(path, &st) == nil && time.Since(time.Unix(st.Ctim.Unix())) < writebackAge {
+		d.sync.path(path)
+		d.sync.path(filepath.Dir(path))
 	}
 }

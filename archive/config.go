@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/BurntSushi/toml"
 )
@@ -21,15 +24,28 @@ const (
 
 // Config is config.toml: what concerns the host and not the tools.
 type Config struct {
-	Durability Durability
+	Durability  Durability
+	Checkpoints Checkpoints
 }
 
+// Checkpoints says when the ledger is signed while a run goes on, and where a copy of each checkpoint goes as it is made.
+type Checkpoints struct {
+	Interval time.Duration // from the first row that is not covered
+	File     string        // absolute; each is appended to it
+	Command  []string      // argv; each is its stdin
+}
+
+const (
+	defaultInterval = time.Minute
+	minInterval     = time.Second
+)
+
 // Keys that other versions of toolrun obey. To take one that is not obeyed would be to promise what does not happen.
-var laterKeys = []string{"keep", "checkpoints", "check", "telemetry", "approval_wait"}
+var laterKeys = []string{"keep", "check", "telemetry", "approval_wait"}
 
 // loadConfig reads config.toml; a missing one is the defaults. Errors are file:line: key: what is wrong.
 func loadConfig(path string) (Config, error) {
-	c := Config{Durability: Checkpoint}
+	c := Config{Durability: Checkpoint, Checkpoints: Checkpoints{Interval: defaultInterval}}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil
@@ -69,15 +85,64 @@ func (c *Config) set(key string, value any) error {
 			return nil
 		}
 		return fmt.Errorf(`want "checkpoint" or "row"`)
+	case key == "checkpoints":
+		return c.Checkpoints.set(value)
 	case slices.Contains(laterKeys, key):
 		return errors.New("not in this version of toolrun: remove it")
 	}
-	for _, k := range append([]string{"durability"}, laterKeys...) {
+	for _, k := range append([]string{"durability", "checkpoints"}, laterKeys...) {
 		if strings.EqualFold(k, key) {
 			return fmt.Errorf("unknown key (the key is %s)", k)
 		}
 	}
 	return errors.New("unknown key")
+}
+
+func (c *Checkpoints) set(value any) error {
+	table, ok := value.(map[string]any)
+	if !ok {
+		return errors.New("want a table with interval, file, command")
+	}
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(table)) {
+		if err := c.setKey(key, table[key]); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", key, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Checkpoints) setKey(key string, value any) error {
+	text, _ := value.(string)
+	switch key {
+	case "interval":
+		d, err := time.ParseDuration(text)
+		if err != nil || d < minInterval {
+			return fmt.Errorf("want a duration of at least %v, as in \"1m\"", minInterval)
+		}
+		c.Interval = d
+	case "file":
+		if !filepath.IsAbs(text) {
+			return errors.New("want an absolute path")
+		}
+		c.File = text
+	case "command":
+		list, _ := value.([]any)
+		for _, word := range list {
+			text, ok := word.(string)
+			if !ok {
+				list = nil
+				break
+			}
+			c.Command = append(c.Command, text)
+		}
+		if len(list) == 0 || c.Command[0] == "" {
+			return errors.New(`want a program and its arguments, as in ["logger", "-t", "toolrun"]`)
+		}
+	default:
+		return errors.New("unknown key (the keys are interval, file, command)")
+	}
+	return nil
 }
 
 // lineOf returns the line of a top-level key or table, for BurntSushi/toml keeps no places of keys.

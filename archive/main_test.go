@@ -220,7 +220,7 @@ func verify(t testing.TB, dir string) *audit.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := audit.Verify(t.Context(), d, nil)
+	report, err := audit.Verify(t.Context(), d, audit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

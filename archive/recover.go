@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"toolrun/archive/evidence"
 	"toolrun/archive/internal/jsonl"
 	"toolrun/archive/ledger"
 	"toolrun/archive/trace"
@@ -60,14 +61,44 @@ func (d *Dir) recover(ids []string, closedBy string) (n int, err error) {
 	if rowsErr := d.findRows(open); rowsErr != nil {
 		return 0, errors.Join(err, fmt.Errorf("recover: %w", rowsErr))
 	}
+	var closed []*deadRun
 	for _, r := range open {
-		closed, err := d.closeDead(r, closedBy)
-		n += closed
+		calls, err := d.closeDead(r, closedBy)
+		n += calls
 		if err != nil {
 			failed(r, err)
+		} else if r.size > 0 {
+			closed = append(closed, r)
 		}
 	}
-	return n, err
+	return n, errors.Join(err, d.sealDead(closed))
+}
+
+// sealDead signs for runs that were closed and takes their markers away: a run without a marker is sealed, and its rows
+// are covered.
+func (d *Dir) sealDead(closed []*deadRun) error {
+	if len(closed) == 0 {
+		return nil
+	}
+	seals := make([]evidence.Seal, len(closed))
+	for i, r := range closed {
+		var err error
+		if seals[i], err = d.sealOf(r.id); err != nil {
+			return fmt.Errorf("recover run %s: %w", r.id, err)
+		}
+	}
+	err := d.Ledger.SyncIDs()
+	if err == nil {
+		_, err = d.sign(seals)
+	}
+	if err != nil && !errors.Is(err, ErrContradiction) {
+		return fmt.Errorf("recover: %w", err)
+	}
+	// Killed here: dead runs with nothing open, which the next process seals once more.
+	for _, r := range closed {
+		err = errors.Join(err, d.unmark(r.id))
+	}
+	return err
 }
 
 // deadRun is a run whose flock this process holds.
@@ -174,7 +205,8 @@ func (d *Dir) findRows(dead []*deadRun) error {
 	return nil
 }
 
-// closeDead writes what is missing of a run: for each open call the row, then the tool_result.
+// closeDead writes what is missing of a run, for each open call the row, then the tool_result, and syncs it. The marker
+// stays until the run is sealed.
 func (d *Dir) closeDead(r *deadRun, closedBy string) (n int, err error) {
 	if r.size == 0 {
 		// Its process died before the first line: there never was a run.
@@ -210,8 +242,5 @@ func (d *Dir) closeDead(r *deadRun, closedBy string) (n int, err error) {
 		}
 		n++
 	}
-	if err := errors.Join(d.sync.flush(), d.Ledger.SyncIDs()); err != nil {
-		return n, err
-	}
-	return n, d.unmark(r.id)
+	return n, d.sync.flush()
 }

@@ -42,3 +42,22 @@ func (d *Dir) HasDead() bool {
 	}
 	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !d.Live(e.Name()) })
 }
+
+// Markers are the runs that have a marker: they have not ended, or have died and are not closed yet.
+func (d *Dir) Markers() map[string]bool {
+	runs := map[string]bool{}
+	entries, err := os.ReadDir(filepath.Join(d.path, liveName))
+	if err != nil {
+		return runs
+	}
+	for _, e := range entries {
+		runs[e.Name()] = true
+	}
+	return runs
+}
+
+// Marked tells whether the run has a marker.
+func (d *Dir) Marked(id string) bool {
+	_, err := os.Lstat(d.markerPath(id))
+	return err == nil
+}

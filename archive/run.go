@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
 
+	"toolrun/archive/evidence"
 	"toolrun/archive/internal/jsonl"
 	"toolrun/archive/trace"
 )
@@ -80,28 +81,37 @@ func (d *Dir) Begin(h trace.Header) (*trace.Run, error) {
 	return run, nil
 }
 
-// End ends a run in order: its last line with the names that nobody called, everything synced, the marker removed, the
-// flock given up. Calls that are still open are closed as those of a dead run are; then there is no last line.
+// End ends a run in order: its last line with the names that nobody called, everything synced, its file sealed and the
+// ledger signed, the marker removed, the flock given up. Calls that are still open are closed as those of a dead run are;
+// then there is no last line.
+//
+// Where nothing can be signed for want of space the run is left to the next process as a dead one, to be signed for then.
+// On ErrContradiction it has ended, and its rows are not covered.
 func (d *Dir) End(run *trace.Run, unused []string) error {
 	defer d.own.Delete(run.ID())
-	clean := run.Open() == 0
-	var err error
-	if clean {
-		err = run.Unused(unused)
+	if run.Open() > 0 {
+		d.sync.forget(run)
+		err := run.Close()
+		_, closing := d.recover([]string{run.ID()}, run.ID())
+		return wrapEnd(errors.Join(err, closing))
+	}
+	err := run.Unused(unused)
+	if err == nil {
+		err = d.Ledger.SyncIDs()
 	}
 	if err == nil {
-		err = errors.Join(d.sync.flush(), d.Ledger.SyncIDs())
+		bytes, sum := run.Sum()
+		_, err = d.sign([]evidence.Seal{{RunID: run.ID(), Bytes: bytes, SHA256: sum}})
 	}
-	if err == nil && clean {
-		// Killed before this: a dead run with nothing open, of which the next process only removes the marker.
-		err = d.unmark(run.ID())
+	if err == nil || errors.Is(err, ErrContradiction) {
+		// Killed before this: a dead run with nothing open, which the next process seals once more.
+		err = errors.Join(err, d.unmark(run.ID()))
 	}
 	d.sync.forget(run)
-	err = errors.Join(err, run.Close())
-	if !clean {
-		_, closing := d.recover([]string{run.ID()}, run.ID())
-		err = errors.Join(err, closing)
-	}
+	return wrapEnd(errors.Join(err, run.Close()))
+}
+
+func wrapEnd(err error) error {
 	if err != nil {
 		return fmt.Errorf("end run: %w", err)
 	}

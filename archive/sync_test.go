@@ -154,6 +154,11 @@ func TestCheckpointSyncsEverythingWithinASecond(t *testing.T) {
 		if steps[len(steps)-1] != "sync ledger.jsonl" {
 			t.Errorf("rows are synced last: %q", steps)
 		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if steps := seen(); !slices.Contains(steps, "sync checkpoints") {
+			t.Errorf("a minute after the call nothing is signed: %q", steps)
+		}
 		time.Sleep(time.Hour)
 		if steps := seen(); len(steps) > 0 {
 			t.Errorf("nothing was written, and synced was %q", steps)
@@ -191,6 +196,12 @@ func TestManyObjectsAreSyncedAtOnce(t *testing.T) {
 		run := begin(t, d)
 		for i := range 100 {
 			doCall(t, d, run, fmt.Sprintf("%s-%d", run.ID()[:8], i+1))
+		}
+		if _, err := d.Checkpoint(); err != nil { // which makes the key
+			t.Fatal(err)
+		}
+		for i := range 100 {
+			doCall(t, d, run, fmt.Sprintf("%s-%d", run.ID()[:8], 101+i))
 		}
 		seen := watch(t, dir)
 		if err := d.End(run, nil); err != nil {

@@ -1,8 +1,8 @@
 // Package audit checks a whole data directory: every row, every hash, every pair of trace lines.
 //
 // It goes on to the end whatever it finds, and names each thing by file, line and call. It reads while others write: what
-// a live run has not finished is no finding. It finds damage and carelessness; that somebody rewrote the ledger and all
-// that agrees with it is not found by it.
+// a live run has not finished is no finding. What was signed is held against what is there: a change, a cut and a swap are
+// found, and where somebody signed anew with the same key, they are found against a checkpoint that was kept elsewhere.
 package audit
 
 import (
@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"toolrun/archive"
+	"toolrun/archive/evidence"
 	"toolrun/archive/ledger"
 )
 
@@ -31,7 +32,27 @@ const (
 	NoResult        = "NO_TOOL_RESULT" // a row without its tool_result line
 	IDMismatch      = "ID_MISMATCH"    // a tool_result whose call was never issued
 	RowDiffers      = "ROW_DIFFERS"    // the row and its trace lines do not say the same
+
+	RowEdited     = "ROW_EDITED"     // a line that is not what was signed in its place
+	RowRemoved    = "ROW_REMOVED"    // a line that was signed is gone, and others behind it are there
+	RowInserted   = "ROW_INSERTED"   // a line between others that was not signed
+	RowMoved      = "ROW_MOVED"      // a line that was signed in another place
+	LedgerCut     = "LEDGER_CUT"     // the last lines that were signed are gone
+	LedgerChanged = "LEDGER_CHANGED" // some of these lines are not what was signed; it cannot be told which
+	CheckpointBad = "CHECKPOINT_BAD" // a note of the file of checkpoints, or a checkpoint from elsewhere, that proves nothing
+	KeyBad        = "KEY_BAD"        // the public key is missing, damaged or another
+	NoCheckpoint  = "NO_CHECKPOINT"  // nothing was signed that should have been
+	NotCovered    = "NOT_COVERED"    // rows of a run that has ended and that no checkpoint covers
+	RunEdited     = "RUN_EDITED"     // the file of a run that has ended is not what was sealed
+	RunUnsealed   = "RUN_UNSEALED"   // the file of a run that has ended has no seal
+
+	// What is derived and can be made again: nothing is lost or forged.
+	HashesWrong = "HASHES_WRONG"
+	IDsWrong    = "IDS_WRONG"
 )
+
+// Derived tells whether the finding is of something that can be made again from the record itself.
+func (f Finding) Derived() bool { return f.Kind == HashesWrong || f.Kind == IDsWrong }
 
 // Finding is one thing that is not as it should be.
 type Finding struct {
@@ -50,40 +71,75 @@ type Report struct {
 	LiveRuns     int       `json:"live_runs"`
 	Objects      int       `json:"objects"` // that are named
 	ObjectBytes  int64     `json:"object_bytes"`
+	Bytes        int64     `json:"bytes"`        // all that was read and hashed
 	Unreferenced int       `json:"unreferenced"` // objects that nothing names, as a call that a crash ended leaves them
+	Checkpoints  int       `json:"checkpoints"`  // valid, of this directory
+	Seals        int       `json:"seals"`
+	Covered      int64     `json:"covered"`   // rows, by the longest checkpoint
+	Uncovered    int       `json:"uncovered"` // rows of runs that have not ended or are not closed yet
 	Findings     []Finding `json:"findings"`
 }
 
 // Progress is told what was done so far of a step: "runs", "ledger", "objects". total is 0 where it is not known.
 type Progress func(step string, done, total int)
 
+// Options of [Verify]; the zero value is the directory by itself.
+type Options struct {
+	Progress    Progress
+	Key         *evidence.Key // that must have signed; nil: the one that lies in the directory
+	Checkpoints []Given       // that were kept elsewhere
+}
+
 // Verify checks the directory to its end, whatever it finds. The error is of reading at all, or of ctx.
-func Verify(ctx context.Context, d *archive.Dir, progress Progress) (*Report, error) {
-	if progress == nil {
-		progress = func(string, int, int) {}
+func Verify(ctx context.Context, d *archive.Dir, o Options) (*Report, error) {
+	if o.Progress == nil {
+		o.Progress = func(string, int, int) {}
 	}
 	v := &verifier{
-		ctx: ctx, d: d, progress: progress,
+		Options: o, ctx: ctx, d: d,
 		report: &Report{Findings: []Finding{}},
 		runs:   map[string]*run{}, rows: map[string]map[string]*rowRef{}, objects: map[string][]string{},
 	}
-	// Traces first, rows after, traces again where they do not agree: a live run writes the row before the result.
-	for _, step := range []func() error{v.readRuns, v.readLedger, v.pair, v.checkObjects} {
+	v.markers = d.Markers()
+	// Traces first, rows after, traces again where they do not agree: a live run writes the row before the result. What was
+	// signed is read between them: it covers no more rows than are read then, and seals all runs that had ended before.
+	for _, step := range []func() error{
+		v.readRuns, v.readSigned, v.readLedger, v.pair, v.checkTree, v.checkCover, v.checkSeals, v.checkIDs, v.checkObjects,
+	} {
 		if err := step(); err != nil {
 			return nil, fmt.Errorf("verify %q: %w", d.Path(), err)
 		}
 	}
+	v.report.Covered = min(v.signed.reach, int64(len(v.lines)))
 	return v.report, nil
 }
 
 type verifier struct {
-	ctx      context.Context
-	d        *archive.Dir
-	progress Progress
-	report   *Report
-	runs     map[string]*run
-	rows     map[string]map[string]*rowRef // by run and call
-	objects  map[string][]string           // calls that name an object
+	Options
+	ctx     context.Context
+	d       *archive.Dir
+	report  *Report
+	markers map[string]bool // runs that had a marker when it began
+	runs    map[string]*run
+	signed  signed
+	lines   []lineRef
+	leaves  []evidence.Hash               // of the same lines
+	newer   []int                         // lines that no checkpoint covers
+	rows    map[string]map[string]*rowRef // by run and call
+	objects map[string][]string           // calls that name an object
+	lost    []string                      // calls without a row that should have one
+}
+
+// lineRef is a line of the ledger; both are empty where it is no row.
+type lineRef struct{ call, run string }
+
+// marked tells whether the run has a marker, or had one when the verifier began: it has not ended, or nobody has closed
+// it yet. A line that names no run is as if of any.
+func (v *verifier) marked(run string) bool {
+	if run == "" {
+		return len(v.markers) > 0 || len(v.d.Markers()) > 0
+	}
+	return v.markers[run] || v.d.Marked(run)
 }
 
 // rowRef is what pairing needs of a row.
@@ -109,47 +165,6 @@ func (v *verifier) damaged(err error) error {
 		return err
 	}
 	v.find(Finding{Kind: DamagedLine, File: damage.File, Line: damage.Line, Text: damage.Err.Error()})
-	return nil
-}
-
-func (v *verifier) readLedger() error {
-	var (
-		ids     = map[string]int{} // line of each tool_call_id
-		next    = int64(0)
-		damaged = int64(0) // lines since the last row, each of which may have been one
-	)
-	for line := range ledger.Lines(v.d.Path(), ledger.CheckLine) {
-		if err := v.ctx.Err(); err != nil {
-			return err
-		}
-		if line.Err != nil {
-			if err := v.damaged(line.Err); err != nil {
-				return err
-			}
-			damaged++
-			continue
-		}
-		row, id := line.Row, line.Row.ToolCallID.String()
-		at := func(kind, text string) {
-			v.find(Finding{Kind: kind, File: line.File, Line: line.No, CallIDs: []string{id}, Text: text})
-		}
-		if row.Seq < next || row.Seq > next+damaged {
-			at(SeqGap, fmt.Sprintf("seq %d where %d was due", row.Seq, next))
-		}
-		next, damaged = row.Seq+1, 0
-		if first, ok := ids[id]; ok {
-			at(DuplicateCallID, fmt.Sprintf("tool_call_id %q stands in line %d too", id, first))
-		}
-		ids[id] = line.No
-		if err := checkRow(row); err != nil {
-			at(BadRow, err.Error())
-		}
-		v.addRow(row, id, line.No)
-		if v.report.Rows++; v.report.Rows%1000 == 0 {
-			v.progress("ledger", v.report.Rows, 0)
-		}
-	}
-	v.progress("ledger", v.report.Rows, v.report.Rows)
 	return nil
 }
 

@@ -105,7 +105,7 @@ func (p *place) verify() *audit.Report {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	r, err := audit.Verify(p.t.Context(), d, nil)
+	r, err := audit.Verify(p.t.Context(), d, audit.Options{})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -139,37 +139,37 @@ func TestEveryDamageIsNamed(t *testing.T) {
 			os.WriteFile(path, b, 0o600)
 		}, "OBJECT_CORRUPT store:0 3"},
 		"an object is empty": {func(p *place) { os.Truncate(object(p, p.rows[0].InputHash), 0) }, "OBJECT_EMPTY store:0 1"},
-		"a row is no JSON":   {func(p *place) { p.replace(p.ledger(), 2, "{", "") }, "DAMAGED_LINE ledger.jsonl:2, NO_ROW runs:4 2"},
-		"a row lacks a key":  {func(p *place) { p.replace(p.ledger(), 2, `"turn":0,`, "") }, "DAMAGED_LINE ledger.jsonl:2, NO_ROW runs:4 2"},
+		"a row is no JSON":   {func(p *place) { p.replace(p.ledger(), 2, "{", "") }, "DAMAGED_LINE ledger.jsonl:2, NO_ROW runs:4 2, ROW_EDITED ledger.jsonl:2"},
+		"a row lacks a key":  {func(p *place) { p.replace(p.ledger(), 2, `"turn":0,`, "") }, "DAMAGED_LINE ledger.jsonl:2, NO_ROW runs:4 2, ROW_EDITED ledger.jsonl:2"},
 		"a row's keys are turned": {func(p *place) {
 			p.replace(p.ledger(), 2, `"turn":0,"tool_name":"echo",`, `"tool_name":"echo","turn":0,`)
-		}, "DAMAGED_LINE ledger.jsonl:2, NO_ROW runs:4 2"},
+		}, "DAMAGED_LINE ledger.jsonl:2, NO_ROW runs:4 2, ROW_EDITED ledger.jsonl:2"},
 		"a row's value is no such value": {func(p *place) { p.replace(p.ledger(), 2, `"outcome":"ok"`, `"outcome":"exit"`) },
-			"BAD_ROW ledger.jsonl:2 2"},
-		"a row's time is no time":   {func(p *place) { p.replace(p.ledger(), 2, `"duration_ms":0`, `"duration_ms":1`) }, "BAD_ROW ledger.jsonl:2 2"},
-		"a row's exit code is -1":   {func(p *place) { p.replace(p.ledger(), 3, `"exit_code":0`, `"exit_code":-1`) }, "BAD_ROW ledger.jsonl:3 3, ROW_DIFFERS runs:6 3"},
-		"a row's exit code changed": {func(p *place) { p.replace(p.ledger(), 3, `"exit_code":0`, `"exit_code":1`) }, "ROW_DIFFERS runs:6 3"},
-		"a row is gone":             {func(p *place) { p.edit(p.ledger(), drop(2)) }, "SEQ_GAP ledger.jsonl:2 3, NO_ROW runs:4 2"},
-		"the last row is gone":      {func(p *place) { p.edit(p.ledger(), drop(4)) }, "NO_ROW runs:8 4"},
+			"BAD_ROW ledger.jsonl:2 2, ROW_EDITED ledger.jsonl:2 2"},
+		"a row's time is no time":   {func(p *place) { p.replace(p.ledger(), 2, `"duration_ms":0`, `"duration_ms":1`) }, "BAD_ROW ledger.jsonl:2 2, ROW_EDITED ledger.jsonl:2 2"},
+		"a row's exit code is -1":   {func(p *place) { p.replace(p.ledger(), 3, `"exit_code":0`, `"exit_code":-1`) }, "BAD_ROW ledger.jsonl:3 3, ROW_DIFFERS runs:6 3, ROW_EDITED ledger.jsonl:3 3"},
+		"a row's exit code changed": {func(p *place) { p.replace(p.ledger(), 3, `"exit_code":0`, `"exit_code":1`) }, "ROW_DIFFERS runs:6 3, ROW_EDITED ledger.jsonl:3 3"},
+		"a row is gone":             {func(p *place) { p.edit(p.ledger(), drop(2)) }, "SEQ_GAP ledger.jsonl:2 3, NO_ROW runs:4 2, ROW_REMOVED ledger.jsonl:2"},
+		"the last row is gone":      {func(p *place) { p.edit(p.ledger(), drop(4)) }, "NO_ROW runs:8 4, LEDGER_CUT ledger.jsonl:4 4"},
 		"rows changed places": {func(p *place) {
 			p.edit(p.ledger(), func(l []string) []string { l[1], l[2] = l[2], l[1]; return l })
-		}, "SEQ_GAP ledger.jsonl:2 3, SEQ_GAP ledger.jsonl:3 2, SEQ_GAP ledger.jsonl:4 4"},
+		}, "SEQ_GAP ledger.jsonl:2 3, SEQ_GAP ledger.jsonl:3 2, SEQ_GAP ledger.jsonl:4 4, ROW_MOVED ledger.jsonl:2 3"},
 		"a row stands twice": {func(p *place) { p.edit(p.ledger(), func(l []string) []string { return append(l[:4:4], l[3]) }) },
-			"SEQ_GAP ledger.jsonl:5 4, DUPLICATE_CALL_ID ledger.jsonl:5 4"},
-		"an empty line":         {func(p *place) { p.edit(p.ledger(), func(l []string) []string { return slices.Insert(l, 2, "\n") }) }, "DAMAGED_LINE ledger.jsonl:3"},
+			"SEQ_GAP ledger.jsonl:5 4, DUPLICATE_CALL_ID ledger.jsonl:5 4, NOT_COVERED ledger.jsonl:5 4"},
+		"an empty line":         {func(p *place) { p.edit(p.ledger(), func(l []string) []string { return slices.Insert(l, 2, "\n") }) }, "DAMAGED_LINE ledger.jsonl:3, ROW_INSERTED ledger.jsonl:3"},
 		"the ledger is torn":    {func(p *place) { p.edit(p.ledger(), func(l []string) []string { return append(l, `{"seq"`) }) }, "DAMAGED_LINE ledger.jsonl:5"},
-		"a tool_call is gone":   {func(p *place) { p.edit(p.trace(), drop(4)) }, "ID_MISMATCH runs:4 2"},
-		"a tool_result is gone": {func(p *place) { p.edit(p.trace(), drop(5)) }, "NO_TOOL_RESULT runs:4 2"},
-		"both are gone":         {func(p *place) { p.edit(p.trace(), drop(4)); p.edit(p.trace(), drop(4)) }, "NO_TOOL_CALL ledger.jsonl:2 2"},
-		"a call that was not":   {func(p *place) { p.replace(p.trace(), 5, `-2"`, `-9"`) }, "NO_TOOL_RESULT runs:4 2, ID_MISMATCH runs:5 9"},
+		"a tool_call is gone":   {func(p *place) { p.edit(p.trace(), drop(4)) }, "ID_MISMATCH runs:4 2, RUN_EDITED runs:0"},
+		"a tool_result is gone": {func(p *place) { p.edit(p.trace(), drop(5)) }, "NO_TOOL_RESULT runs:4 2, RUN_EDITED runs:0"},
+		"both are gone":         {func(p *place) { p.edit(p.trace(), drop(4)); p.edit(p.trace(), drop(4)) }, "NO_TOOL_CALL ledger.jsonl:2 2, RUN_EDITED runs:0"},
+		"a call that was not":   {func(p *place) { p.replace(p.trace(), 5, `-2"`, `-9"`) }, "NO_TOOL_RESULT runs:4 2, ID_MISMATCH runs:5 9, RUN_EDITED runs:0"},
 		"a tool_call stands twice": {func(p *place) { p.edit(p.trace(), func(l []string) []string { return slices.Insert(l, 4, l[3]) }) },
-			"DUPLICATE_CALL_ID runs:5 2"},
-		"arguments of another call": {func(p *place) { p.replace(p.trace(), 4, p.rows[1].InputHash, p.rows[0].InputHash) }, "ROW_DIFFERS runs:4 2"},
-		"a trace line is damaged":   {func(p *place) { p.replace(p.trace(), 5, "{", "\xff") }, "DAMAGED_LINE runs:5, NO_TOOL_RESULT runs:4 2"},
+			"DUPLICATE_CALL_ID runs:5 2, RUN_EDITED runs:0"},
+		"arguments of another call": {func(p *place) { p.replace(p.trace(), 4, p.rows[1].InputHash, p.rows[0].InputHash) }, "ROW_DIFFERS runs:4 2, RUN_EDITED runs:0"},
+		"a trace line is damaged":   {func(p *place) { p.replace(p.trace(), 5, "{", "\xff") }, "DAMAGED_LINE runs:5, NO_TOOL_RESULT runs:4 2, RUN_EDITED runs:0"},
 		"a trace line is of another run": {func(p *place) { p.replace(p.trace(), 5, p.run, "other") },
-			"DAMAGED_LINE runs:5, NO_TOOL_RESULT runs:4 2"},
-		"a trace has no first line": {func(p *place) { p.edit(p.trace(), drop(1)) }, "RUN_UNREADABLE runs:1"},
-		"a trace is empty":          {func(p *place) { os.Truncate(p.trace(), 0) }, "RUN_UNREADABLE runs:0"},
+			"DAMAGED_LINE runs:5, NO_TOOL_RESULT runs:4 2, RUN_EDITED runs:0"},
+		"a trace has no first line": {func(p *place) { p.edit(p.trace(), drop(1)) }, "RUN_UNREADABLE runs:1, RUN_EDITED runs:0"},
+		"a trace is empty":          {func(p *place) { os.Truncate(p.trace(), 0) }, "RUN_UNREADABLE runs:0, RUN_EDITED runs:0"},
 		"a trace is a folder":       {func(p *place) { os.Remove(p.trace()); os.Mkdir(p.trace(), 0o700) }, "RUN_UNREADABLE runs:0"},
 		"a trace is gone":           {func(p *place) { os.Remove(p.trace()) }, "RUN_MISSING runs:0 1 2 3 4"},
 		"a file that is no trace":   {func(p *place) { os.WriteFile(p.trace()+".swp", nil, 0o600) }, "RUN_UNREADABLE runs:0"},
@@ -247,6 +247,9 @@ func TestRowsOfPayloadsHashNameNoObjects(t *testing.T) {
 	run := p.begin(d)
 	row := *p.rows[0]
 	row.ToolCallID, row.RunID, row.Payloads, row.Seq = redact.Plain("x"), run.ID(), "hash", -1
+	if fresh, err := d.Ledger.Claim("x"); err != nil || !fresh {
+		t.Fatal(fresh, err)
+	}
 	row.InputHash, row.OutputHash = strings.Repeat("1", 64), ledger.OrNull(strings.Repeat("2", 64))
 	if err := errors.Join(run.ToolCall(trace.Call{Row: &row}), d.Commit(run, &row), run.ToolResult(trace.Result{Row: &row}), d.End(run, nil), d.Close()); err != nil {
 		t.Fatal(err)
@@ -296,17 +299,17 @@ func TestVerifyTellsHowFarItIsAndCanBeStopped(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	last := map[string]string{}
-	if _, err := audit.Verify(ctx, d, func(step string, done, total int) { last[step] = fmt.Sprint(done, "/", total) }); err != nil {
+	if _, err := audit.Verify(ctx, d, audit.Options{Progress: func(step string, done, total int) { last[step] = fmt.Sprint(done, "/", total) }}); err != nil {
 		t.Fatal(err)
 	}
 	if fmt.Sprint(last) != "map[ledger:4/4 objects:8/8 runs:1/1]" {
 		t.Error(last)
 	}
-	_, err = audit.Verify(ctx, d, func(step string, _, _ int) {
+	_, err = audit.Verify(ctx, d, audit.Options{Progress: func(step string, _, _ int) {
 		if step == "ledger" {
 			cancel()
 		}
-	})
+	}})
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
@@ -333,7 +336,7 @@ func BenchmarkVerify(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if r, err := audit.Verify(b.Context(), read, nil); err != nil || len(r.Findings) > 0 {
+		if r, err := audit.Verify(b.Context(), read, audit.Options{}); err != nil || len(r.Findings) > 0 {
 			b.Fatal(r, err)
 		}
 	}

@@ -1,12 +1,9 @@
 package audit
 
 import (
-	"context"
 	"errors"
 	"os"
-	"runtime"
 	"slices"
-	"sync"
 
 	"toolrun/archive/store"
 )
@@ -15,56 +12,27 @@ import (
 func (v *verifier) checkObjects() error {
 	hashes := sortedKeys(v.objects)
 	v.report.Objects = len(hashes)
-	found := make([]*Finding, len(hashes))
-	sizes := make([]int64, len(hashes))
-	ctx, cancel := context.WithCancel(v.ctx)
-	defer cancel()
-	var (
-		wg   sync.WaitGroup
-		work = make(chan int)
-		done = make(chan struct{})
-	)
-	for range max(2, runtime.GOMAXPROCS(0)) {
-		wg.Go(func() {
-			for i := range work {
-				sizes[i], found[i] = v.checkObject(hashes[i])
-				select {
-				case done <- struct{}{}:
-				case <-ctx.Done():
-				}
-			}
-		})
+	type checked struct {
+		size  int64
+		found *Finding
 	}
-	go func() {
-		defer close(work)
-		for i := range hashes {
-			select {
-			case work <- i:
-			case <-ctx.Done():
-				return
-			}
+	check := func(hash string) (c checked) {
+		c.size, c.found = v.checkObject(hash)
+		return c
+	}
+	for i, c := range inOrder(v.ctx, hashes, check) {
+		v.report.ObjectBytes += c.size
+		if c.found != nil {
+			v.find(*c.found)
 		}
-	}()
-	for n := range hashes {
-		select {
-		case <-done:
-			if n%100 == 0 || n == len(hashes)-1 {
-				v.progress("objects", n+1, len(hashes))
-			}
-		case <-ctx.Done():
+		if i%100 == 0 || i == len(hashes)-1 {
+			v.Progress("objects", i+1, len(hashes))
 		}
 	}
-	cancel()
-	wg.Wait()
 	if err := v.ctx.Err(); err != nil {
 		return err
 	}
-	for i := range hashes {
-		v.report.ObjectBytes += sizes[i]
-		if found[i] != nil {
-			v.find(*found[i])
-		}
-	}
+	v.report.Bytes += v.report.ObjectBytes
 	for hash := range v.d.Store.All() {
 		if _, named := v.objects[hash]; !named {
 			v.report.Unreferenced++

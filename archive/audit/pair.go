@@ -50,6 +50,9 @@ func (v *verifier) pairRun(id string) {
 	}
 	live := before.live || after.live
 	at := func(kind, call string, line int, text string) {
+		if kind == NoRow {
+			v.lost = append(v.lost, call)
+		}
 		v.find(Finding{Kind: kind, File: after.path, Line: line, CallIDs: []string{call}, Text: text})
 	}
 	for _, call := range after.order {

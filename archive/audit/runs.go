@@ -1,8 +1,11 @@
 package audit
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,7 +20,11 @@ import (
 type run struct {
 	path    string
 	live    bool // somebody held the flock before it was read
+	marked  bool // it had a marker before it was read
+	unread  bool // it could not be read to its end
 	broken  bool // it could not be read or does not begin as a trace: its rows are not paired
+	size    int64
+	sha256  string // of the file, where it had no marker
 	order   []string
 	calls   map[string]*trace.Line
 	results map[string]*trace.Line
@@ -29,19 +36,30 @@ func (v *verifier) readRuns() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	for i, e := range entries {
-		if err := v.ctx.Err(); err != nil {
-			return err
-		}
-		v.progress("runs", i, len(entries))
+	var ids []string
+	for _, e := range entries {
 		id, ok := strings.CutSuffix(e.Name(), ".jsonl")
 		if !ok {
 			v.find(Finding{Kind: RunUnreadable, File: filepath.Join(folder, e.Name()), Text: "not the name of a run's file"})
 			continue
 		}
-		r := v.readRun(id, v.find)
-		v.runs[id] = r
+		ids = append(ids, id)
+	}
+	type reading struct {
+		*run
+		findings []Finding
+	}
+	read := func(id string) (r reading) {
+		r.run = v.readRun(id, func(f Finding) { r.findings = append(r.findings, f) })
+		return r
+	}
+	for i, r := range inOrder(v.ctx, ids, read) {
+		for _, f := range r.findings {
+			v.find(f)
+		}
+		v.runs[ids[i]] = r.run
 		v.report.Runs++
+		v.report.Bytes += r.size
 		if r.live {
 			v.report.LiveRuns++
 		}
@@ -50,17 +68,41 @@ func (v *verifier) readRuns() error {
 				v.names(call, line.ArgsSHA256)
 			}
 		}
+		if i%100 == 0 {
+			v.Progress("runs", i, len(entries))
+		}
 	}
-	v.progress("runs", len(entries), len(entries))
-	return nil
+	v.Progress("runs", len(entries), len(entries))
+	return v.ctx.Err()
 }
 
 // readRun reads a run's file and tells find what is wrong with it by itself.
 func (v *verifier) readRun(id string, find func(Finding)) *run {
 	r := &run{path: v.d.RunPath(id), calls: map[string]*trace.Line{}, results: map[string]*trace.Line{}}
-	r.live = v.d.Live(id)
+	r.marked = v.d.Marked(id)
+	r.live = r.marked && v.d.Live(id)
+	unreadable := func(err error) {
+		find(Finding{Kind: RunUnreadable, File: r.path, Text: err.Error()})
+		r.broken, r.unread = true, true
+	}
+	f, err := os.Open(r.path)
+	if err != nil {
+		unreadable(err)
+		return r
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		unreadable(err)
+		return r
+	}
+	r.size = info.Size()
+	from, sum := io.Reader(io.NewSectionReader(f, 0, r.size)), sha256.New()
+	if !r.marked {
+		from = io.TeeReader(from, sum)
+	}
 	first := true
-	for line, err := range trace.Lines(r.path) {
+	for line, err := range trace.LinesFrom(r.path, from) {
 		var damage *ledger.Damage
 		switch {
 		case errors.As(err, &damage):
@@ -68,8 +110,7 @@ func (v *verifier) readRun(id string, find func(Finding)) *run {
 				find(Finding{Kind: DamagedLine, File: damage.File, Line: damage.Line, Text: damage.Err.Error()})
 			}
 		case err != nil:
-			find(Finding{Kind: RunUnreadable, File: r.path, Text: err.Error()})
-			r.broken = true
+			unreadable(err)
 		case line.RunID != id:
 			find(Finding{Kind: DamagedLine, File: r.path, Line: line.No, Text: fmt.Sprintf("run_id is %q", line.RunID)})
 		case first && line.Type != trace.TypeCatalog:
@@ -86,6 +127,7 @@ func (v *verifier) readRun(id string, find func(Finding)) *run {
 		find(Finding{Kind: RunUnreadable, File: r.path, Text: "the file has no lines"})
 		r.broken = true
 	}
+	r.sha256 = hex.EncodeToString(sum.Sum(nil))
 	return r
 }
 

@@ -3,6 +3,9 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"regexp"
 )
 
@@ -88,4 +91,26 @@ func (l *Ledger) growIDs() error {
 	ids, err := writeIDs(l.dir, used)
 	l.ids = ids
 	return err
+}
+
+// RebuildIDs makes the table of ids anew from the ledger and the run files of a data directory.
+func RebuildIDs(dir string) error {
+	lock, err := os.Open(filepath.Join(dir, LockName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // nobody ever wrote here
+	}
+	if err != nil {
+		return err
+	}
+	l := &Ledger{dir: dir, lock: lock}
+	defer l.Close()
+	return l.Locked(func() error {
+		used, err := l.usedIDs()
+		if err != nil {
+			return err
+		}
+		ids, err := writeIDs(dir, used)
+		ids.close()
+		return err
+	})
 }

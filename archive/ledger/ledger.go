@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"toolrun/archive/evidence"
 	"toolrun/archive/internal/jsonl"
 )
 
@@ -47,6 +48,7 @@ type Ledger struct {
 	next int64 // seq of the next row, while size holds
 	buf  []byte
 	ids  *idSet
+	own  []evidence.Leaf // rows that this process appended and that no checkpoint covers yet
 }
 
 // fileID tells one file from another that took its name.
@@ -123,6 +125,7 @@ func (l *Ledger) Append(row *Row) error {
 			return err
 		}
 		// The commit point: killed from here on, the row is on the record.
+		l.remember(l.buf[:len(l.buf)-1])
 		l.size += int64(len(l.buf))
 		l.next++
 		if cap(l.buf) > 1<<20 {

@@ -119,8 +119,13 @@ func Lines(path string) iter.Seq2[*Line, error] {
 
 // LinesOf is Lines of the first size bytes of an open file.
 func LinesOf(f *os.File, size int64) iter.Seq2[*Line, error] {
+	return LinesFrom(f.Name(), io.NewSectionReader(f, 0, size))
+}
+
+// LinesFrom is Lines of what r holds; name is the file's.
+func LinesFrom(name string, r io.Reader) iter.Seq2[*Line, error] {
 	return func(yield func(*Line, error) bool) {
-		for raw, err := range jsonl.Lines(io.NewSectionReader(f, 0, size)) {
+		for raw, err := range jsonl.Lines(r) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -133,7 +138,7 @@ func LinesOf(f *os.File, size int64) iter.Seq2[*Line, error] {
 				if raw.Torn {
 					bad = jsonl.ErrTorn
 				}
-				if !yield(nil, &ledger.Damage{File: f.Name(), Line: raw.No, Err: bad}) {
+				if !yield(nil, &ledger.Damage{File: name, Line: raw.No, Err: bad}) {
 					return
 				}
 				continue

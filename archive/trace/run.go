@@ -1,8 +1,11 @@
 package trace
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"os"
 	"sync"
 	"time"
@@ -28,7 +31,8 @@ type Run struct {
 	open   map[string]struct{} // calls without their result
 	begin  func() error        // nil once the first line is in the file
 	ended  bool
-	synced int64 // length that Sync covered
+	synced int64     // length that Sync covered
+	sum    hash.Hash // of what this process wrote, from the first line on; nil where another began the file
 }
 
 // Create makes the file with its first line and holds the flock. The caller sees to it that nobody takes the file for a
@@ -41,7 +45,7 @@ func Create(path string, h Header, now func() time.Time) (*Run, error) {
 // New returns a run that makes its file by around(create) when Begin is called, or at its first line where that failed.
 // It calls wrote after each line; both may be nil.
 func New(path string, h Header, now func() time.Time, around func(create func() error) error, wrote func()) *Run {
-	r := &Run{id: h.RunID, path: path, now: now, role: h.Role, open: map[string]struct{}{}, wrote: wrote}
+	r := &Run{id: h.RunID, path: path, now: now, role: h.Role, open: map[string]struct{}{}, wrote: wrote, sum: sha256.New()}
 	create := func() error { return r.create(h) }
 	r.begin = create
 	if around != nil {
@@ -192,7 +196,21 @@ func (r *Run) append(line []byte) error {
 		return err
 	}
 	r.size += int64(len(line))
+	if r.sum != nil {
+		r.sum.Write(line)
+	}
 	return nil
+}
+
+// Sum returns the length and the SHA-256 in hex of the file as this process wrote it, whatever is on the disk. It is of
+// no use for a run that was resumed.
+func (r *Run) Sum() (bytes int64, sha256Hex string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.sum == nil {
+		return 0, ""
+	}
+	return r.size, hex.EncodeToString(r.sum.Sum(nil))
 }
 
 func (r *Run) create(h Header) error {

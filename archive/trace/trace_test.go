@@ -17,8 +17,8 @@ import (
 )
 
 var (
-	now  = func() time.Time { return time.Date(2026, 11, 30, 18, 5, 12, 123456789, time.UTC) }
-	hash = strings.Repeat("ab", 32)
+	now     = func() time.Time { return time.Date(2026, 11, 30, 18, 5, 12, 123456789, time.UTC) }
+	anyHash = strings.Repeat("ab", 32)
 )
 
 func text(s string) *redact.Text { t := redact.Plain(s); return &t }
@@ -34,8 +34,8 @@ func value(t *testing.T, s string) (j redact.JSON) {
 func create(t *testing.T) *Run {
 	t.Helper()
 	r, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), Header{
-		RunID: "r", StartedAt: now(), CatalogNames: []string{"a", "b"}, CatalogSHA256: hash, SchemaSHA256: map[string]string{"b": hash, "a": hash},
-		DefinitionSHA256: map[string]string{}, CatalogDefinitionSHA256: hash, Role: text("dev"), Version: "1", Host: "h", PID: 7,
+		RunID: "r", StartedAt: now(), CatalogNames: []string{"a", "b"}, CatalogSHA256: anyHash, SchemaSHA256: map[string]string{"b": anyHash, "a": anyHash},
+		DefinitionSHA256: map[string]string{}, CatalogDefinitionSHA256: anyHash, Role: text("dev"), Version: "1", Host: "h", PID: 7,
 	}, now)
 	if err != nil {
 		t.Fatal(err)
@@ -47,8 +47,8 @@ func create(t *testing.T) *Run {
 func row(id string) *ledger.Row {
 	code := 1
 	return &ledger.Row{
-		ToolCallID: redact.Plain(id), ToolName: redact.Plain("a"), SessionID: redact.Plain("s"), SessionFrom: "meta", InputHash: hash, CatalogSHA256: hash,
-		SchemaSHA256: ledger.OrNull(hash), Known: true, Flags: []string{"REDACTED"}, Attempt: 1, ExitCode: &code, OutputBytes: 5,
+		ToolCallID: redact.Plain(id), ToolName: redact.Plain("a"), SessionID: redact.Plain("s"), SessionFrom: "meta", InputHash: anyHash, CatalogSHA256: anyHash,
+		SchemaSHA256: ledger.OrNull(anyHash), Known: true, Flags: []string{"REDACTED"}, Attempt: 1, ExitCode: &code, OutputBytes: 5,
 	}
 }
 
@@ -66,7 +66,7 @@ func TestEveryLineHasItsKeysInOrder(t *testing.T) {
 		r.ToolCall(Call{Row: full, Arguments: value(t, `{}`)}),
 		r.ToolResult(Result{Row: row("1"), Head: redact.Plain(strings.Repeat("é", 300))}),
 		r.ToolResult(Result{Row: unknown}),
-		r.RejectedLine(-32700, 12, hash),
+		r.RejectedLine(-32700, 12, anyHash),
 		r.Unused([]string{"b"}),
 		r.Unused(nil),
 	} {
@@ -89,7 +89,7 @@ func TestEveryLineHasItsKeysInOrder(t *testing.T) {
 		`{"type":"catalog_unused","run_id":"r","unused_names":[],"flags":[]}`,
 	}
 	b, _ := os.ReadFile(r.Path())
-	got := strings.Split(strings.TrimSuffix(strings.ReplaceAll(string(b), hash, "H"), "\n"), "\n")
+	got := strings.Split(strings.TrimSuffix(strings.ReplaceAll(string(b), anyHash, "H"), "\n"), "\n")
 	if len(got) != len(want) {
 		t.Fatalf("%d lines", len(got))
 	}
@@ -103,7 +103,7 @@ func TestEveryLineHasItsKeysInOrder(t *testing.T) {
 func TestLinesAreReadBackAsTheyWereWritten(t *testing.T) {
 	r := create(t)
 	full := row("1")
-	full.Attempt, full.Turn, full.RiskClass, full.ApprovalStatus, full.DefinitionSHA256, full.Redactions, full.Payloads = 2, 3, "SEND", "autonomous", ledger.OrNull(hash), 4, "hash"
+	full.Attempt, full.Turn, full.RiskClass, full.ApprovalStatus, full.DefinitionSHA256, full.Redactions, full.Payloads = 2, 3, "SEND", "autonomous", ledger.OrNull(anyHash), 4, "hash"
 	full.ClientCallID, full.ParentCallID, full.Model, full.Provider, full.Role, full.Client = text("c"), text("p"), text("m"), text("pr"), text("ro"), text("cl")
 	full.InputTokens, full.OutputTokens, full.TraceID, full.SpanID = new(int64(1)), new(int64(2)), "tr", "sp"
 	if err := r.ToolCall(Call{Row: full, Arguments: value(t, `{"a":1}`)}); err != nil {
@@ -137,7 +137,7 @@ func TestLongArgumentsStandAsTheirHash(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, _ := os.ReadFile(r.Path())
-	if !strings.Contains(string(b), `"arguments":{"sha256":"`+hash+`"},`) || len(b) > 4096 {
+	if !strings.Contains(string(b), `"arguments":{"sha256":"`+anyHash+`"},`) || len(b) > 4096 {
 		t.Errorf("%.300s", b)
 	}
 }

@@ -103,6 +103,9 @@ func (a *app) call(ctx context.Context, name string, words []string, j *jsonWord
 		if closing := e.close(); closing != nil {
 			a.warn("%v", closing)
 		}
+		if screenOf(a.stderr, a.getenv).terminal { // elsewhere stderr is the tool's
+			a.tellCheckpoint(e.dir)
+		}
 	}()
 	var refusal runner.Refusal
 	if err != nil { // errHost

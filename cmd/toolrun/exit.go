@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"toolrun/archive/evidence"
 )
 
 // Exit statuses of every command but call, whose own are those of GNU timeout (call.go).
@@ -47,7 +49,9 @@ var exits = []struct {
 		return errors.Is(err, errHost)
 	}},
 	{statusData, "data directory unusable", isDataError},
-	{statusUnverified, "verification failed", func(err error) bool { return errors.Is(err, errUnverified) }},
+	{statusUnverified, "verification failed", func(err error) bool {
+		return errors.Is(err, errUnverified) || errors.Is(err, evidence.ErrUnverified) || errors.Is(err, evidence.ErrContradiction)
+	}},
 	{statusFound, "something was found: an anomaly, a damaged line, an unpaired call, nothing proved", func(err error) bool {
 		return errors.Is(err, errFound)
 	}},
@@ -93,6 +97,20 @@ type hostError struct{ why error }
 func (e *hostError) Error() string        { return e.why.Error() }
 func (e *hostError) Unwrap() error        { return e.why }
 func (e *hostError) Is(target error) bool { return target == errHost }
+
+// foundError is errFound in other words: nothing could be proved.
+type foundError struct{ why error }
+
+func (e *foundError) Error() string        { return e.why.Error() }
+func (e *foundError) Unwrap() error        { return e.why }
+func (e *foundError) Is(target error) bool { return target == errFound }
+
+// unverifiedError is errUnverified in other words.
+type unverifiedError struct{ why error }
+
+func (e *unverifiedError) Error() string        { return e.why.Error() }
+func (e *unverifiedError) Unwrap() error        { return e.why }
+func (e *unverifiedError) Is(target error) bool { return target == errUnverified }
 
 // toldError is an error whose text is already on stderr (or on stdout as a table): only the status is left to give, and
 // joined with others it adds no line to theirs.

@@ -83,9 +83,14 @@ func (a *app) report(err error) {
 	if errors.As(err, &usage) && usage.cmd != nil {
 		fmt.Fprintf(&b, "Try '%s --help'.\n", usage.cmd.CommandPath())
 	}
+	a.tell(b.String())
+}
+
+// tell writes to stderr, and gives up after a while where nobody reads it.
+func (a *app) tell(text string) {
 	written := make(chan struct{})
 	go func() {
-		io.WriteString(a.stderr, b.String())
+		io.WriteString(a.stderr, text)
 		close(written)
 	}()
 	select {
@@ -125,7 +130,8 @@ func (a *app) rootCmd() *cobra.Command {
 	root.AddCommand(
 		a.initCmd(), a.trustCmd(), a.catalogCmd(), a.doctorCmd(),
 		a.serveCmd(), a.callCmd(),
-		a.sessionsCmd(), a.sessionCmd(), a.showCmd(), a.outputCmd(), a.verifyCmd(),
+		a.sessionsCmd(), a.sessionCmd(), a.showCmd(), a.outputCmd(),
+		a.proveCmd(), a.verifyCmd(),
 		a.versionCmd(),
 	)
 	root.InitDefaultHelpCmd()

@@ -11,37 +11,96 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"toolrun/archive"
 	"toolrun/archive/audit"
+	"toolrun/archive/evidence"
 )
 
 func (a *app) verifyCmd() *cobra.Command {
-	return &cobra.Command{
-		Use:   "verify",
-		Short: "Check the whole data directory: every row, every hash, every pair of trace lines.",
-		Long: "Check the whole data directory: every row, every hash, every pair of trace lines. Each finding is named with its\n" +
-			"file, line, call and hash; a hash that does not open or does not match is status 4, everything else status 3.",
-		Example:     "  toolrun verify",
-		Args:        cobra.NoArgs,
+	var (
+		key         string
+		checkpoints []string
+		repair      bool
+	)
+	cmd := &cobra.Command{
+		Use:   "verify [RECEIPT]",
+		Short: "Check the whole data directory against what was signed, or one receipt.",
+		Long: "Check the whole data directory: every row, every hash, every pair of trace lines, and all of it against every\n" +
+			"checkpoint that was signed. Each finding is named with its file, line, call and hash. Any is status 4; 3 if only\n" +
+			"something derived is wrong, which --repair-derived makes anew. With a RECEIPT, or - for stdin, check that one row:\n" +
+			"this needs the key and no data directory.",
+		Example:     "  toolrun verify\n  toolrun verify --checkpoint kept-elsewhere.txt\n  toolrun verify receipt.txt --key checkpoint.pub",
+		Args:        cobra.MaximumNArgs(1),
 		Annotations: exitsAlso(statusFound, statusUnverified, statusData, statusInterrupted),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			d, err := a.openForReading()
-			if err != nil {
-				return err
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var options audit.Options
+			var err error
+			if key != "" {
+				if options.Key, err = parseKey(key); err != nil {
+					return usagef(cmd, "%v", err)
+				}
 			}
-			in := catchSignals(cmd.Context())
-			defer in.stop()
-			bar := progressBar{w: a.stderr, now: a.now, on: screenOf(a.stderr, a.getenv).terminal && !a.flags.json}
-			report, err := audit.Verify(in.ctx, d, bar.show)
-			bar.clear()
-			if errors.Is(err, context.Canceled) || in.err() != nil {
-				return errors.Join(in.err())
+			if len(args) == 1 {
+				if len(checkpoints) > 0 || repair {
+					return usagef(cmd, "--checkpoint and --repair-derived are for the data directory, not for a receipt")
+				}
+				return a.verifyReceipt(cmd, args[0], options.Key)
 			}
-			if err != nil {
-				return err
+			if options.Checkpoints, err = a.givenCheckpoints(checkpoints); err != nil {
+				return usagef(cmd, "%v", err)
 			}
-			return a.printReport(report, d.Path())
+			return a.verifyData(cmd.Context(), options, repair)
 		},
 	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&key, "key", "", "the public key that must have signed, or a file with it")
+	f.StringArrayVar(&checkpoints, "checkpoint", nil, "a file with a checkpoint that was kept elsewhere (- for stdin)")
+	f.BoolVar(&repair, "repair-derived", false, "first make anew what is derived: hashes, ids")
+	return cmd
+}
+
+// givenCheckpoints reads the files of --checkpoint: signed notes, or lines as a run prints one at its end.
+func (a *app) givenCheckpoints(files []string) (given []audit.Given, err error) {
+	for _, name := range files {
+		text, err := a.readAll(name)
+		if err != nil {
+			return nil, fmt.Errorf("--checkpoint: %w", err)
+		}
+		found := evidence.FindCheckpoints(text)
+		if len(found) == 0 {
+			return nil, fmt.Errorf("--checkpoint %q: there is no checkpoint in it", name)
+		}
+		for _, c := range found {
+			given = append(given, audit.Given{Checkpoint: c, File: name})
+		}
+	}
+	return given, nil
+}
+
+func (a *app) verifyData(ctx context.Context, options audit.Options, repair bool) error {
+	d, err := a.openForReading()
+	if err != nil {
+		return err
+	}
+	if repair {
+		if err := archive.RepairDerived(d.Path(), archive.Options{Logger: a.logger(), Now: a.now}); err != nil {
+			a.warn("not everything derived was made anew: %v", err)
+		}
+	}
+	in := catchSignals(ctx)
+	defer in.stop()
+	bar := progressBar{w: a.stderr, now: a.now, on: screenOf(a.stderr, a.getenv).terminal && !a.flags.json}
+	options.Progress = bar.show
+	report, err := audit.Verify(in.ctx, d, options)
+	bar.clear()
+	if errors.Is(err, context.Canceled) || in.err() != nil {
+		return errors.Join(in.err())
+	}
+	if err != nil {
+		return err
+	}
+	return a.printReport(report, d.Path())
 }
 
 // summary is the last line of verify --json.
@@ -52,6 +111,9 @@ type summary struct {
 	Objects      int    `json:"objects"`
 	ObjectBytes  int64  `json:"object_bytes"`
 	Unreferenced int    `json:"unreferenced"`
+	Checkpoints  int    `json:"checkpoints"`
+	Covered      int64  `json:"covered"`
+	Uncovered    int    `json:"uncovered"`
 	Findings     int    `json:"findings"`
 }
 
@@ -71,15 +133,24 @@ func (a *app) printReport(r *audit.Report, dir string) error {
 		}
 	}
 	if a.flags.json {
-		err = errors.Join(err, printJSON(a.stdout, summary{"summary", r.Rows, r.Runs, r.Objects, r.ObjectBytes, r.Unreferenced, len(r.Findings)}))
+		err = errors.Join(err, printJSON(a.stdout, summary{"summary", r.Rows, r.Runs, r.Objects, r.ObjectBytes, r.Unreferenced,
+			r.Checkpoints, r.Covered, r.Uncovered, len(r.Findings)}))
 	} else {
-		err = errors.Join(err, a.say("%s: %s, %s, %s (%s, %d referenced by nothing): %s", dir, count(r.Rows, "row"), count(r.Runs, "run"),
-			count(r.Objects, "object"), size(r.ObjectBytes), r.Unreferenced, verdict(len(r.Findings))))
+		err = errors.Join(err, a.say("%s: %s, %s, %s (%s, %d referenced by nothing), %s%s: %s", dir, count(r.Rows, "row"), count(r.Runs, "run"),
+			count(r.Objects, "object"), size(r.ObjectBytes), r.Unreferenced, count(r.Checkpoints, "checkpoint"), uncovered(r), verdict(len(r.Findings))))
 	}
 	if err != nil {
 		return err
 	}
 	return reportStatus(r)
+}
+
+// uncovered says which rows rest on no signature yet.
+func uncovered(r *audit.Report) string {
+	if r.Uncovered == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s not covered yet, of runs that have not ended)", count(r.Uncovered, "row"))
 }
 
 func verdict(findings int) string {
@@ -89,15 +160,14 @@ func verdict(findings int) string {
 	return count(findings, "finding")
 }
 
-// reportStatus is the worst of what was found: an object that is not what its name says is worse than a broken pair.
+// reportStatus is 4 for anything that was found, and 3 where that is only something derived.
 func reportStatus(r *audit.Report) error {
 	if len(r.Findings) == 0 {
 		return nil
 	}
 	why := errFound
 	for _, f := range r.Findings {
-		switch f.Kind {
-		case audit.ObjectMissing, audit.ObjectEmpty, audit.ObjectCorrupt:
+		if !f.Derived() {
 			why = errUnverified
 		}
 	}

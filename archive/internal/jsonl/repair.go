@@ -43,11 +43,7 @@ func Repair(dir string, f *os.File, now time.Time, complete func([]byte) bool) (
 	if err != nil {
 		return 0, nil, err
 	}
-	name, err := filepath.Rel(dir, f.Name())
-	if err != nil {
-		name = f.Name()
-	}
-	tail := &Tail{File: name, Offset: start}
+	tail := &Tail{File: relative(dir, f), Offset: start}
 	if size-start <= MaxLineBytes {
 		text := make([]byte, size-start)
 		if _, err := f.ReadAt(text, start); err != nil {
@@ -61,19 +57,34 @@ func Repair(dir string, f *os.File, now time.Time, complete func([]byte) bool) (
 			return size + 1, tail, nil
 		}
 	}
+	tail, err = MoveAside(dir, f, start, size, now)
+	return start, tail, err
+}
+
+// MoveAside cuts f[start:size] off, which nobody ever acknowledged, under the locks of f and dir: it is copied to
+// ledger.damaged with its offset, synced there, and then cut.
+func MoveAside(dir string, f *os.File, start, size int64, now time.Time) (*Tail, error) {
+	tail := &Tail{File: relative(dir, f), Offset: start}
 	content, err := contentEnd(f, start, size)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	tail.Bytes, tail.NULs = content-start, size-content
 	if err := keep(dir, f, tail, now); err != nil {
-		return 0, nil, fmt.Errorf("%w: keep the torn tail of %q: %w", ErrUnavailable, name, err)
+		return nil, fmt.Errorf("%w: keep the torn tail of %q: %w", ErrUnavailable, tail.File, err)
 	}
 	// Killed here: the tail stands in ledger.damaged and is copied there once more by the next repair.
 	if err := Calls.Truncate(int(f.Fd()), start); err != nil {
-		return 0, nil, fmt.Errorf("%w: cut the torn tail of %q: %w", ErrUnavailable, name, err)
+		return nil, fmt.Errorf("%w: cut the torn tail of %q: %w", ErrUnavailable, tail.File, err)
 	}
-	return start, tail, nil
+	return tail, nil
+}
+
+func relative(dir string, f *os.File) string {
+	if name, err := filepath.Rel(dir, f.Name()); err == nil {
+		return name
+	}
+	return f.Name()
 }
 
 // keep appends the tail to ledger.damaged: a line that describes it, its bytes as they are, a newline.

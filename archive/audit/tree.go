@@ -1,0 +1,277 @@
+package audit
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"toolrun/archive/evidence"
+	"toolrun/archive/ledger"
+)
+
+// checkTree holds the lines of the ledger against every checkpoint.
+func (v *verifier) checkTree() error {
+	sorted := slices.Clone(v.signed.checkpoints)
+	slices.SortStableFunc(sorted, func(a, b Given) int { return cmp.Compare(a.Tree.N, b.Tree.N) })
+	var tree evidence.Compact
+	good := int64(0) // lines that a checkpoint vouches for
+	var bad []Given
+	for _, c := range sorted {
+		n := tree.Tree().N
+		for ; n < c.Tree.N && n < int64(len(v.leaves)); n++ {
+			tree.Add(v.leaves[n])
+		}
+		if tree.Tree() == c.Tree {
+			good = c.Tree.N
+		} else {
+			bad = append(bad, c)
+		}
+	}
+	for i := v.signed.reach; i < int64(len(v.lines)); i++ {
+		v.newer = append(v.newer, int(i))
+	}
+	if len(bad) > 0 {
+		v.explain(good, bad)
+		return nil
+	}
+	return v.checkHashes()
+}
+
+// explain names what is not as it was signed: line by line where the stored hashes are those that were signed, else as
+// the lines between the last good checkpoint and the first bad one.
+func (v *verifier) explain(good int64, bad []Given) {
+	if was, by := v.signedLeaves(bad); was != nil {
+		v.compare(was, by)
+		return
+	}
+	lines, first, last := int64(len(v.leaves)), bad[0], bad[len(bad)-1]
+	if lines < last.Tree.N {
+		v.cut(last, lines+1, last.Tree.N)
+	}
+	if first.Tree.N > lines && good >= lines {
+		return // all that is left is as it was
+	}
+	end := min(first.Tree.N, lines)
+	v.find(Finding{Kind: LedgerChanged, File: v.ledgerFile(), Line: int(good) + 1, CallIDs: v.callsBetween(good, end),
+		Text: fmt.Sprintf("%s:%d: of %s some were not signed so", first.File, first.Line, span(good+1, end))})
+}
+
+// cut tells that the lines from first to last, as they were signed, are not there.
+func (v *verifier) cut(by Given, first, last int64) {
+	v.find(Finding{Kind: LedgerCut, File: v.ledgerFile(), Line: len(v.leaves) + 1, CallIDs: v.lost,
+		Text: fmt.Sprintf("%s:%d: %d rows were signed, and %s cut off", by.File, by.Line, by.Tree.N, isAre(first, last))})
+}
+
+func span(first, last int64) string {
+	if first >= last {
+		return fmt.Sprintf("line %d", last)
+	}
+	return fmt.Sprintf("lines %d to %d", first, last)
+}
+
+func isAre(first, last int64) string {
+	if first >= last {
+		return span(first, last) + " is"
+	}
+	return span(first, last) + " are"
+}
+
+func (v *verifier) ledgerFile() string { return filepath.Join(v.d.Path(), ledger.FileName) }
+
+// namedCalls is up to how many calls a finding about several lines names.
+const namedCalls = 16
+
+// callsBetween are the calls of the lines [from, to), if they are few.
+func (v *verifier) callsBetween(from, to int64) (calls []string) {
+	for i := from; i < to && to-from <= namedCalls; i++ {
+		if id := v.lines[i].call; id != "" {
+			calls = append(calls, id)
+		}
+	}
+	return calls
+}
+
+// signedLeaves are the leaves as they were signed, if the stored hashes are still those of the longest bad checkpoint that
+// they reach; nil where they are not.
+func (v *verifier) signedLeaves(bad []Given) ([]evidence.Hash, Given) {
+	hashes, err := evidence.OpenHashes(v.d.Path())
+	if err != nil {
+		return nil, Given{}
+	}
+	defer hashes.Close()
+	for _, c := range slices.Backward(bad) {
+		if c.Tree.N > hashes.N {
+			continue
+		}
+		leaves, err := hashes.Leaves(0, c.Tree.N)
+		if err != nil {
+			break
+		}
+		var tree evidence.Compact
+		for _, leaf := range leaves {
+			tree.Add(leaf)
+		}
+		if tree.Tree() == c.Tree {
+			return leaves, c
+		}
+	}
+	return nil, Given{}
+}
+
+// compare names each line that is not where and what it was when it was signed. Lines that are still in their order hold
+// the others in place: between two of them, what is new stands for what is gone, one for one.
+func (v *verifier) compare(was []evidence.Hash, by Given) {
+	places := make(map[evidence.Hash][]int, len(was)) // of each line among those that were signed
+	for i, h := range was {
+		places[h] = append(places[h], i)
+	}
+	now := make([]int, len(v.leaves)) // for each line where it was, or -1
+	found := make([]bool, len(was))
+	for i, h := range v.leaves {
+		now[i] = -1
+		if p := places[h]; len(p) > 0 {
+			now[i], places[h] = p[0], p[1:]
+			found[p[0]] = true
+		}
+	}
+	kept := increasing(now)
+	var fresh []int // lines since the last kept one that were not signed
+	next := 0       // the first signed line since then
+	between := func(until int, end bool) {
+		var gone []int
+		for ; next < until; next++ {
+			if !found[next] {
+				gone = append(gone, next)
+			}
+		}
+		n := min(len(gone), len(fresh))
+		for i := range n {
+			v.line(RowEdited, fresh[i], fmt.Sprintf("it is not what was signed as line %d", gone[i]+1))
+		}
+		gone, fresh = gone[n:], fresh[n:]
+		switch {
+		case end && len(gone) > 0:
+			v.cut(by, int64(gone[0])+1, int64(gone[len(gone)-1])+1)
+			gone = nil
+		case end:
+			v.newer, fresh = fresh, nil
+		}
+		for _, p := range gone {
+			v.find(Finding{Kind: RowRemoved, File: v.ledgerFile(), Line: p + 1, Text: fmt.Sprintf("what was signed as line %d is gone", p+1)})
+		}
+		for _, i := range fresh {
+			v.line(RowInserted, i, "it was not signed here")
+		}
+		fresh = nil
+	}
+	for i, p := range now {
+		switch {
+		case kept[i]:
+			between(p, false)
+			next = p + 1
+		case p >= 0:
+			v.line(RowMoved, i, fmt.Sprintf("it was signed as line %d", p+1))
+		default:
+			fresh = append(fresh, i)
+		}
+	}
+	between(len(was), true)
+}
+
+// line is a finding about line i of the ledger, counted from 0.
+func (v *verifier) line(kind string, i int, text string) {
+	v.find(Finding{Kind: kind, File: v.ledgerFile(), Line: i + 1, CallIDs: v.callsBetween(int64(i), int64(i)+1), Text: text})
+}
+
+// increasing marks a longest increasing run among the numbers that are not negative.
+func increasing(list []int) []bool {
+	tails := []int{}                 // indexes into list: the ends of the best runs of each length
+	before := make([]int, len(list)) // index of the one before in the run, or -1
+	for i, p := range list {
+		if p < 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(tails, p, func(t, p int) int { return cmp.Compare(list[t], p) })
+		before[i] = -1
+		if at > 0 {
+			before[i] = tails[at-1]
+		}
+		if at == len(tails) {
+			tails = append(tails, i)
+		} else {
+			tails[at] = i
+		}
+	}
+	kept := make([]bool, len(list))
+	if len(tails) == 0 {
+		return kept
+	}
+	for i := tails[len(tails)-1]; i >= 0; i = before[i] {
+		kept[i] = true
+	}
+	return kept
+}
+
+// checkHashes holds the stored hashes, which are derived, against the lines.
+func (v *verifier) checkHashes() error {
+	hashes, err := evidence.OpenHashes(v.d.Path())
+	if err != nil {
+		return err
+	}
+	defer hashes.Close()
+	bad, err := hashes.Differ(v.leaves)
+	if err != nil {
+		return err
+	}
+	if bad >= 0 {
+		v.find(Finding{Kind: HashesWrong, File: evidence.HashesName, Text: fmt.Sprintf("the hashes of line %d and perhaps others are wrong; they are derived: verify --repair-derived", bad+1)})
+	}
+	return nil
+}
+
+// checkCover demands that a checkpoint covers every row but those whose run has not ended, or has died and is not closed
+// yet: such a run has a marker, which is taken away only after a checkpoint covers its rows.
+func (v *verifier) checkCover() error {
+	if len(v.newer) == 0 {
+		return nil
+	}
+	reach := int64(0)
+	if v.signed.key != nil { // runs may have ended since
+		newest, err := evidence.Newest(v.d.Path(), v.signed.key)
+		if err != nil {
+			return err
+		}
+		if newest != nil {
+			reach = newest.Tree.N
+		}
+	}
+	open := map[string]int{} // by run, index into findings
+	var findings []Finding
+	for _, i := range v.newer {
+		line := v.lines[i]
+		if reach > v.signed.reach && int64(i) < reach {
+			continue
+		}
+		if v.marked(line.run) {
+			v.report.Uncovered++
+			continue
+		}
+		at, ok := open[line.run]
+		if !ok {
+			at = len(findings)
+			open[line.run] = at
+			findings = append(findings, Finding{Kind: NotCovered, File: v.ledgerFile(), Line: i + 1})
+		}
+		findings[at].CallIDs = append(findings[at].CallIDs, line.call)
+	}
+	for _, f := range findings {
+		f.Text = fmt.Sprintf("rows of a run that has ended, %d of them, are covered by no checkpoint", len(f.CallIDs))
+		if v.report.Checkpoints == 0 {
+			f.Kind = NoCheckpoint
+		}
+		f.CallIDs = f.CallIDs[:min(len(f.CallIDs), namedCalls)]
+		v.find(f)
+	}
+	return nil
+}

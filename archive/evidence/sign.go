@@ -1,0 +1,340 @@
+package evidence
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"toolrun/archive/internal/jsonl"
+)
+
+// Options of [Sign].
+type Options struct {
+	Logger *slog.Logger
+	Now    func() time.Time
+	Locked func(func() error) error // calls it under the lock of the data directory
+}
+
+// Statement is what is to be signed.
+type Statement struct {
+	Ledger string // the file
+	Size   int64  // up to where it is covered: behind a newline, and synced
+	Own    []Leaf // lines that this process wrote itself and remembers, which the file has to hold
+	// Seals returns the seals to be signed with it; first tells that nothing was ever signed here.
+	Seals func(first bool) ([]Seal, error)
+}
+
+// Sign signs a checkpoint of the ledger of the data directory dir, and the seals with it, syncs both and returns the
+// checkpoint. Where nothing is new since the newest one, it returns that. Processes sign one after another: each extends
+// what the one before signed.
+//
+// Errors are ErrContradiction, upon which nothing was signed and nothing changed, or else mean that it may work later.
+func Sign(dir string, s Statement, o Options) (*Checkpoint, error) {
+	book, err := jsonl.OpenAppend(filepath.Join(dir, CheckpointsName), 0)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", jsonl.ErrUnavailable, err)
+	}
+	defer book.Close() // and with it the flock
+	if _, err := jsonl.Lock(book, unix.LOCK_EX); err != nil {
+		return nil, fmt.Errorf("%w: %w", jsonl.ErrUnavailable, err)
+	}
+	w := &signing{dir: dir, book: book, Options: o}
+	if w.size, err = repair(dir, book, o); err != nil {
+		return nil, err
+	}
+	first, err := w.keys()
+	if err != nil {
+		return nil, err
+	}
+	if err := w.before(); err != nil {
+		return nil, err
+	}
+	tree, err := w.extend(s, false)
+	if err != nil {
+		return nil, err
+	}
+	var seals []Seal
+	if s.Seals != nil {
+		if seals, err = s.Seals(first); err != nil {
+			return nil, err
+		}
+	}
+	if tree.N == w.newest.Tree.N && len(seals) == 0 {
+		return w.newest, nil
+	}
+	return w.append(tree, seals)
+}
+
+// Rebuild makes the hashes of the tree anew from the ledger, as far as it was signed. Hashes that the ledger does not agree
+// with are kept where a checkpoint vouches for them: ErrContradiction.
+func Rebuild(dir, ledger string, o Options) error {
+	key, err := PublicKey(dir)
+	if errors.Is(err, ErrNoKey) {
+		return nil // nothing was signed, and the first who signs begins anew
+	}
+	if err != nil {
+		return err
+	}
+	book, err := os.Open(filepath.Join(dir, CheckpointsName))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrContradiction, err)
+	}
+	defer book.Close()
+	if _, err := jsonl.Lock(book, unix.LOCK_EX); err != nil {
+		return err
+	}
+	newest, err := Newest(dir, key)
+	if err != nil {
+		return err
+	}
+	if newest == nil {
+		return fmt.Errorf("%w: %s holds no checkpoint any more", ErrContradiction, CheckpointsName)
+	}
+	w := &signing{Options: o, dir: dir, newest: newest}
+	_, err = w.extend(Statement{Ledger: ledger}, true)
+	return err
+}
+
+// signing is one use of the right to sign.
+type signing struct {
+	Options
+	dir    string
+	book   *os.File
+	size   int64
+	signer *signer
+	newest *Checkpoint
+}
+
+// keys reads the key, or makes it on the first use. The order makes a missing piece tell what happened: the private key;
+// a checkpoint of no rows by it; the public key. So is there a checkpoint wherever there is a public key. Killed in
+// between, the next process goes on where this one ended.
+func (w *signing) keys() (first bool, err error) {
+	w.signer, err = readSigner(w.dir)
+	public, noPublic := PublicKey(w.dir)
+	if noPublic != nil && !errors.Is(noPublic, ErrNoKey) {
+		return false, fmt.Errorf("%w: %w", ErrContradiction, noPublic)
+	}
+	switch {
+	case err == nil && public != nil && w.signer.public.String() != public.String():
+		return false, fmt.Errorf("%w: %s and %s do not belong together", ErrContradiction, KeyName, PublicKeyName)
+	case err == nil && public != nil:
+		return false, nil
+	case errors.Is(err, fs.ErrNotExist) && (public != nil || w.size > 0):
+		return false, fmt.Errorf("%w: %s is gone, and only with it can be signed what continues %s", ErrContradiction, KeyName, CheckpointsName)
+	case errors.Is(err, fs.ErrNotExist):
+		if w.signer, err = makeSigner(w.dir); err != nil {
+			return false, err
+		}
+	case err != nil:
+		return false, fmt.Errorf("%w: %w", ErrContradiction, err)
+	}
+	// Killed here: a key that nobody used.
+	if w.size == 0 {
+		if _, err := w.append(EmptyTree(), nil); err != nil {
+			return false, err
+		}
+	}
+	// Killed here: a first checkpoint, whose key is not published yet.
+	return true, writeWhole(w.dir, PublicKeyName, w.signer.public.String()+"\n")
+}
+
+// before finds what the next checkpoint must not contradict.
+func (w *signing) before() (err error) {
+	if w.newest, err = newest(w.book, w.size); err != nil {
+		return err
+	}
+	if w.newest == nil {
+		return fmt.Errorf("%w: %s holds no checkpoint any more", ErrContradiction, CheckpointsName)
+	}
+	if err := w.newest.Verify(w.signer.public); err != nil {
+		return fmt.Errorf("%w: the last of %s: %w", ErrContradiction, CheckpointsName, err)
+	}
+	return nil
+}
+
+// append signs seals and checkpoint and writes them as one piece, the checkpoint last.
+func (w *signing) append(t Tree, seals []Seal) (*Checkpoint, error) {
+	var piece strings.Builder
+	for _, seal := range seals {
+		signed, err := sign(seal.text(), w.signer)
+		if err != nil {
+			return nil, err
+		}
+		piece.WriteString(signed + "\n")
+	}
+	signed, err := sign(checkpointText(w.signer.Name(), t), w.signer)
+	if err != nil {
+		return nil, err
+	}
+	piece.WriteString(signed + "\n")
+	if err := jsonl.Append(w.book, w.size, []byte(piece.String())); err != nil {
+		return nil, err
+	}
+	w.size += int64(piece.Len())
+	// Killed here: a checkpoint that nobody was told of.
+	if err := jsonl.Datasync(w.book); err != nil {
+		return nil, err
+	}
+	return &Checkpoint{Origin: w.signer.Name(), Tree: t, Note: signed}, nil
+}
+
+// extend brings the hashes up to the end of the statement, or makes them anew, and returns the head there, which extends
+// the newest one.
+func (w *signing) extend(s Statement, anew bool) (Tree, error) {
+	ledger, err := os.Open(s.Ledger)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Tree{}, fmt.Errorf("%w: %d rows were signed, and the ledger is gone", ErrContradiction, w.newest.Tree.N)
+	}
+	if err != nil {
+		return Tree{}, err
+	}
+	defer ledger.Close()
+	hashes, err := openHashes(w.dir)
+	if err != nil {
+		return Tree{}, err
+	}
+	defer hashes.Close()
+	e := &extension{Statement: s, file: ledger, hashes: hashes, newest: w.newest.Tree}
+	if !anew && e.continues() {
+		err = e.scan(hashes.N, hashes.Offset)
+	} else {
+		w.Logger.Debug("the hashes of the tree are made anew from the ledger")
+		err = e.anew()
+	}
+	if err != nil {
+		return Tree{}, err
+	}
+	if len(e.leaves) > 0 {
+		if err := hashes.extend(e.leaves, e.end); err != nil {
+			return Tree{}, err
+		}
+	}
+	if hashes.Offset > s.Size {
+		return w.newest.Tree, nil // somebody has hashed, and perhaps signed, more than this process has synced
+	}
+	tree := Compact{n: hashes.N}
+	if tree.peaks, err = hashes.peaks(); err != nil {
+		return Tree{}, err
+	}
+	return tree.Tree(), nil
+}
+
+// extension is the part of a ledger that the hashes do not have yet.
+type extension struct {
+	Statement
+	file   *os.File
+	hashes *Hashes
+	newest Tree
+	leaves []Hash
+	end    int64 // of the ledger, behind the last of leaves
+}
+
+// continues tells whether the hashes are those of the beginning of this ledger: they give the newest checkpoint, and the
+// line at their end is where and what they say. What was changed before it is a verifier's to find.
+func (e *extension) continues() bool {
+	h := e.hashes
+	if h.N == 0 || !h.Vouched(e.newest) {
+		return false
+	}
+	last, err := h.Leaves(h.N-1, h.N)
+	if err != nil {
+		return false
+	}
+	line, err := lineBefore(e.file, h.Offset)
+	return err == nil && LeafHash(line) == last[0]
+}
+
+// lineBefore reads the line that ends at offset, without its newline.
+func lineBefore(f *os.File, offset int64) ([]byte, error) {
+	for window := int64(8 << 10); ; window *= 16 {
+		start := max(offset-window, 0)
+		b := make([]byte, offset-start)
+		if _, err := f.ReadAt(b, start); err != nil {
+			return nil, err
+		}
+		if len(b) == 0 || b[len(b)-1] != '\n' {
+			return nil, errors.New("no line ends there")
+		}
+		b = b[:len(b)-1]
+		if i := bytes.LastIndexByte(b, '\n'); i >= 0 || start == 0 {
+			return b[i+1:], nil
+		}
+	}
+}
+
+// anew reads the whole ledger. The hashes on disk, which may be the only witness of what the ledger was, are given up only
+// where the ledger agrees with the newest checkpoint.
+func (e *extension) anew() error {
+	if err := e.scan(0, 0); err != nil {
+		return err
+	}
+	n := e.newest.N
+	if int64(len(e.leaves)) < n {
+		return fmt.Errorf("%w: %d rows were signed, and it has %d lines", ErrContradiction, n, len(e.leaves))
+	}
+	var tree Compact
+	for _, leaf := range e.leaves[:n] {
+		tree.Add(leaf)
+	}
+	if tree.Tree() != e.newest {
+		return fmt.Errorf("%w: among its first %d lines are some that were not signed so", ErrContradiction, n)
+	}
+	return e.hashes.setHeader(0, 0)
+}
+
+// scan reads the lines from offset on, of which the hashes have n before it, and holds them and what comes before against
+// what this process remembers. It goes to the end of the statement, and of what was signed.
+func (e *extension) scan(n, offset int64) error {
+	own := map[int64]Leaf{}
+	for _, leaf := range e.Own {
+		switch {
+		case leaf.Offset >= e.Size:
+		case leaf.Offset >= offset:
+			own[leaf.Offset] = leaf
+		default:
+			line := make([]byte, leaf.Length)
+			if _, err := e.file.ReadAt(line, leaf.Offset); err != nil && err != io.EOF {
+				return err
+			}
+			if LeafHash(line) != leaf.Hash {
+				return e.notOwn(leaf)
+			}
+		}
+	}
+	e.end = offset
+	for leaf, err := range Leaves(io.NewSectionReader(e.file, offset, math.MaxInt64-offset)) {
+		if err != nil {
+			return err
+		}
+		leaf.Offset += offset
+		if leaf.Offset >= e.Size && n+int64(len(e.leaves)) >= e.newest.N {
+			break
+		}
+		if mine, ok := own[leaf.Offset]; ok {
+			if mine != leaf {
+				return e.notOwn(mine)
+			}
+			delete(own, leaf.Offset)
+		}
+		e.leaves = append(e.leaves, leaf.Hash)
+		e.end = leaf.Offset + leaf.Length + 1
+	}
+	for _, leaf := range own {
+		return e.notOwn(leaf)
+	}
+	return nil
+}
+
+func (e *extension) notOwn(leaf Leaf) error {
+	return fmt.Errorf("%w: a row that this process wrote at byte %d is not there any more as it was written", ErrContradiction, leaf.Offset)
+}

@@ -1,0 +1,146 @@
+package archive
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"toolrun/archive/evidence"
+	"toolrun/archive/internal/jsonl"
+	"toolrun/archive/ledger"
+)
+
+var (
+	// ErrNotCovered means that no checkpoint covers the row yet: sign one.
+	ErrNotCovered = errors.New("no checkpoint covers the row yet")
+	// ErrNoRow means that the ledger has no row of that call.
+	ErrNoRow = errors.New("no row of this call")
+)
+
+// Receipt makes the receipt of the row with this tool_call_id against the newest checkpoint. Errors are ErrNoRow,
+// ErrNotCovered, evidence.ErrUnverified where the ledger is not what was signed, or of reading.
+func (d *Dir) Receipt(callID string) (*evidence.Receipt, error) {
+	line, index, err := d.lineOf(callID)
+	if err != nil {
+		return nil, err
+	}
+	key, err := evidence.PublicKey(d.path)
+	if errors.Is(err, evidence.ErrNoKey) {
+		return nil, fmt.Errorf("call %q: %w", callID, ErrNotCovered)
+	}
+	if err != nil {
+		return nil, err
+	}
+	newest, err := evidence.Newest(d.path, key)
+	if err != nil {
+		return nil, err
+	}
+	if newest == nil || newest.Tree.N <= index {
+		return nil, fmt.Errorf("call %q: %w", callID, ErrNotCovered)
+	}
+	r, err := d.fromHashes(newest, index, line, key)
+	if r == nil && err == nil {
+		r, err = d.fromLedger(newest, index, line, key)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Verify(key); err != nil {
+		return nil, fmt.Errorf("the ledger is not what was signed: %w", err)
+	}
+	return r, nil
+}
+
+// lineOf finds the line of a call and its place in the ledger, from 0.
+func (d *Dir) lineOf(callID string) (line []byte, index int64, err error) {
+	path := filepath.Join(d.path, ledger.FileName)
+	for l := range ledger.Lines(d.path, ledger.ParseRow) {
+		var damage *ledger.Damage
+		switch {
+		case l.Err != nil && !errors.As(l.Err, &damage):
+			return nil, 0, l.Err
+		case l.Row != nil && l.Row.ToolCallID.String() == callID:
+			// Its bytes once more from the file: a reader of lines takes "\r\n" for an end.
+			f, err := os.Open(path)
+			if err != nil {
+				return nil, 0, err
+			}
+			defer f.Close()
+			for leaf, err := range evidence.Leaves(io.NewSectionReader(f, l.Offset, jsonl.MaxLineBytes+2)) {
+				if err != nil {
+					return nil, 0, err
+				}
+				line := make([]byte, leaf.Length)
+				_, err := f.ReadAt(line, l.Offset)
+				return line, int64(l.No) - 1, err
+			}
+		}
+	}
+	return nil, 0, fmt.Errorf("%w: %q in %s", ErrNoRow, callID, d.path)
+}
+
+// fromHashes makes the receipt from the stored hashes, if they are those of the checkpoint; else it returns nil.
+func (d *Dir) fromHashes(c *evidence.Checkpoint, index int64, line []byte, key *evidence.Key) (*evidence.Receipt, error) {
+	hashes, err := evidence.OpenHashes(d.path)
+	if err != nil {
+		return nil, err
+	}
+	defer hashes.Close()
+	if !hashes.Vouched(c.Tree) {
+		return nil, nil
+	}
+	r, err := evidence.NewReceipt(key, string(line), index, c, hashes)
+	if err != nil || r.Verify(key) != nil {
+		return nil, nil
+	}
+	return r, nil
+}
+
+// fromLedger makes the receipt from the whole ledger.
+func (d *Dir) fromLedger(c *evidence.Checkpoint, index int64, line []byte, key *evidence.Key) (*evidence.Receipt, error) {
+	f, err := os.Open(filepath.Join(d.path, ledger.FileName))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var hashes []evidence.Hash
+	read := tlog.HashReaderFunc(func(indexes []int64) ([]evidence.Hash, error) {
+		list := make([]evidence.Hash, len(indexes))
+		for i, at := range indexes {
+			list[i] = hashes[at]
+		}
+		return list, nil
+	})
+	n := int64(0)
+	for leaf, err := range evidence.Leaves(f) {
+		if err != nil {
+			return nil, err
+		}
+		more, err := tlog.StoredHashesForRecordHash(n, leaf.Hash, read)
+		if err != nil {
+			return nil, err
+		}
+		hashes = append(hashes, more...)
+		if n++; n == c.Tree.N {
+			return evidence.NewReceipt(key, string(bytes.Clone(line)), index, c, read)
+		}
+	}
+	return nil, fmt.Errorf("%w: %d rows were signed, and the ledger has %d lines", evidence.ErrUnverified, c.Tree.N, n)
+}
+
+// RepairDerived makes what is derived anew from the record: the hashes of the tree and the table of ids. Nothing else is
+// touched, not even what a crash left. Hashes that a checkpoint vouches for and the ledger does not agree with are kept,
+// for they are the witness of what it was: ErrContradiction.
+func RepairDerived(path string, o Options) error {
+	d, err := open(path, Options{ReadOnly: true, Logger: o.Logger, Now: o.Now})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnusable, err)
+	}
+	err = evidence.Rebuild(d.path, filepath.Join(d.path, ledger.FileName), evidence.Options{Logger: d.log, Now: d.now})
+	return errors.Join(err, ledger.RebuildIDs(d.path))
+}
