@@ -169,13 +169,17 @@ func (s *Server) give() {
 	s.open--
 }
 
-// tunnel passes bytes on in both directions until both are at their end, and closes both connections. What was read of
-// the client's already is in from.
-func (s *Server) tunnel(client *conn, from io.Reader, to *conn) {
+// tunnel answers the client by hello, passes bytes on in both directions until both are at their end, and closes both
+// connections. What was read of the client's already is in from.
+func (s *Server) tunnel(client *conn, from io.Reader, to *conn, hello string) {
 	defer client.Close()
 	defer to.Close()
+	s.upload(1) // before the answer: from then on the client may send, and end
+	if _, err := io.WriteString(client, hello); err != nil {
+		s.upload(-1)
+		return
+	}
 	up := make(chan struct{})
-	s.upload(1)
 	go func() {
 		defer close(up)
 		defer s.upload(-1)

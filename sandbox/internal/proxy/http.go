@@ -109,13 +109,8 @@ func (s *Server) serveConnect(w http.ResponseWriter, r *http.Request) {
 		to.Close()
 		return
 	}
-	client := nc.(*conn) // what our listener accepted
-	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
-		client.Close()
-		to.Close()
-		return
-	}
-	s.tunnel(client, buffered.Reader, to)
+	// What our listener accepted.
+	s.tunnel(nc.(*conn), buffered.Reader, to, "HTTP/1.1 200 Connection established\r\n\r\n")
 }
 
 // sayNo answers with the reason, for whoever reads the client's output.

@@ -65,20 +65,16 @@ func (s *Server) socks(client *conn) {
 		s.refuse(host, port, "SOCKS5 without CONNECT")
 	}
 	if reply != replyDone {
-		answer(client, reply)
+		io.WriteString(client, socksReply(reply))
 		return
 	}
 	client.SetDeadline(time.Time{})
 	to, err := s.connect(s.ctx, host, port)
 	if err != nil {
-		answer(client, replyOf(err))
+		io.WriteString(client, socksReply(replyOf(err)))
 		return
 	}
-	if answer(client, replyDone) != nil {
-		to.Close()
-		return
-	}
-	s.tunnel(client, r, to)
+	s.tunnel(client, r, to, socksReply(replyDone))
 }
 
 // greet agrees on no authentication.
@@ -132,10 +128,9 @@ func request(r io.Reader) (host string, port int, reply byte) {
 	return host, port, replyDone
 }
 
-// answer sends a reply without an address: the host's is nothing for the client.
-func answer(w io.Writer, reply byte) error {
-	_, err := w.Write([]byte{socksVersion, reply, 0, typeIPv4, 0, 0, 0, 0, 0, 0})
-	return err
+// socksReply is a reply without an address: the host's is nothing for the client.
+func socksReply(reply byte) string {
+	return string([]byte{socksVersion, reply, 0, typeIPv4, 0, 0, 0, 0, 0, 0})
 }
 
 func replyOf(err error) byte {
