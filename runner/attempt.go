@@ -27,7 +27,7 @@ func (c *call) attempt(ctx context.Context) Reply {
 	c.describe(plan, cmd)
 
 	started := c.r.now()
-	res := sandbox.Result{Outcome: sandbox.SpawnFailed, Err: err, CPU: -1, MemoryPeakBytes: -1, OOMKills: -1}
+	res := sandbox.Result{Outcome: sandbox.SpawnFailed, Err: err, Usage: sandbox.Unmeasured}
 	var exeHash <-chan string
 	if err == nil {
 		exeHash = c.r.exes.start(cmd.Exe)
@@ -62,7 +62,7 @@ func runBox(ctx context.Context, box Box, cmd sandbox.Command) sandbox.Result {
 	go func() {
 		defer func() {
 			if v := recover(); v != nil {
-				done <- sandbox.Result{Outcome: outcomePanic, Err: fmt.Errorf("the box failed: %v", v), CPU: -1, MemoryPeakBytes: -1, OOMKills: -1}
+				done <- sandbox.Result{Outcome: outcomePanic, Err: fmt.Errorf("the box failed: %v", v), Usage: sandbox.Unmeasured}
 			}
 		}()
 		done <- box.Run(ctx, cmd)
@@ -81,7 +81,7 @@ func runBox(ctx context.Context, box Box, cmd sandbox.Command) sandbox.Result {
 	case res := <-done:
 		return res
 	case <-grace.C:
-		return sandbox.Result{Outcome: sandbox.Cancelled, Started: time.Now(), CPU: -1, MemoryPeakBytes: -1, OOMKills: -1}
+		return sandbox.Result{Outcome: sandbox.Cancelled, Started: time.Now(), Usage: sandbox.Unmeasured}
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // Run it with TMPDIR on a tmpfs to leave the disk out.
 func BenchmarkCall(b *testing.B) {
 	box := boxFunc(func(context.Context, sandbox.Command) sandbox.Result {
-		return sandbox.Result{Outcome: sandbox.Exited, HasExit: true, Started: time.Now(), CPU: -1, MemoryPeakBytes: -1, OOMKills: -1}
+		return sandbox.Result{Outcome: sandbox.Exited, HasExit: true, Started: time.Now(), Usage: sandbox.Unmeasured}
 	})
 	for _, kind := range []string{"same", "unique", "output"} {
 		b.Run(kind, func(b *testing.B) {

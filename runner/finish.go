@@ -32,18 +32,18 @@ func (c *call) measure(res sandbox.Result, end ending) {
 	if !end.Started {
 		return
 	}
-	if res.CPU >= 0 {
-		row.CPUMS = new(res.CPU.Milliseconds())
+	row.CPUMS, row.ThrottledMS = measured(res.CPU.Milliseconds(), res.CPU >= 0), measured(res.Throttled.Milliseconds(), res.Throttled >= 0)
+	row.MemoryPeakBytes, row.OOMKills = measured(res.MemoryPeakBytes, res.MemoryPeakBytes >= 0), measured(res.OOMKills, res.OOMKills >= 0)
+	row.PidsPeak = measured(res.PidsPeak, res.PidsPeak >= 0)
+	row.PidsLimitHit = measured(res.PidsRefused > 0, res.PidsRefused >= 0)
+}
+
+// measured is null in the row where the host did not measure.
+func measured[T any](v T, ok bool) *T {
+	if !ok {
+		return nil
 	}
-	if res.MemoryPeakBytes >= 0 {
-		row.MemoryPeakBytes = new(res.MemoryPeakBytes)
-	}
-	if res.OOMKills >= 0 {
-		row.OOMKills = new(res.OOMKills)
-	}
-	if res.PidsMeasured {
-		row.PidsLimitHit = new(res.PidsLimitHit)
-	}
+	return &v
 }
 
 // exeHash waits for the hash of the program, unless the row is urgent.

@@ -172,7 +172,7 @@ func (g *rig) stored(hash string) string {
 // exits is a box whose program writes and exits.
 func exits(code int, stdout, stderr string) boxFunc {
 	return func(ctx context.Context, cmd sandbox.Command) sandbox.Result {
-		res := sandbox.Result{Outcome: sandbox.Exited, HasExit: true, ExitCode: code, Started: time.Now(), CPU: 3 * time.Millisecond, Enforced: []string{"view"}}
+		res := sandbox.Result{Outcome: sandbox.Exited, HasExit: true, ExitCode: code, Started: time.Now(), Usage: sandbox.Usage{CPU: 3 * time.Millisecond}, Enforced: []string{"view"}}
 		for _, w := range []struct {
 			to   io.Writer
 			text string

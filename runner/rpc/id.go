@@ -23,7 +23,7 @@ func parseID(raw []byte) (identity, bool) {
 		s, err := jsontext.AppendUnquote(nil, raw)
 		return identity{raw, "s" + string(s)}, err == nil
 	case c == '-' || '0' <= c && c <= '9':
-		return identity{raw, "n" + string(raw)}, bytes.IndexAny(raw, ".eE") < 0
+		return identity{raw, "n" + string(raw)}, !bytes.ContainsAny(raw, ".eE")
 	}
 	return identity{}, false
 }
