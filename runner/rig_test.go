@@ -103,7 +103,7 @@ func (g *rig) end() ([]*ledger.Row, []map[string]any) {
 	must(g.t, g.Close())
 	rows, lines := g.rows(), g.lines()
 	checkPairs(g.t, rows, lines)
-	report, err := audit.Verify(g.t.Context(), g.dir, nil)
+	report, err := audit.Verify(g.t.Context(), g.dir, audit.Options{})
 	must(g.t, err)
 	if len(report.Findings) > 0 || report.Unreferenced > 0 {
 		g.t.Errorf("verify: %d objects that nothing names, findings %+v", report.Unreferenced, report.Findings)

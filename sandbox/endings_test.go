@@ -164,12 +164,12 @@ func TestPidsLimitAndForkBomb(t *testing.T) {
 		done <- r
 	}()
 	start := time.Now()
-	if r, _ := run(t, b, 10*time.Second, "true"); r.Outcome != Exited || time.Since(start) > 2*limit || r.PidsLimitHit {
+	if r, _ := run(t, b, 10*time.Second, "true"); r.Outcome != Exited || time.Since(start) > 2*limit || r.PidsRefused != 0 {
 		t.Errorf("a call beside the bomb: outcome %d after %v", r.Outcome, time.Since(start))
 	}
 	r := <-done
-	if r.Outcome != TimedOut && r.Outcome != Exited || !r.PidsLimitHit {
-		t.Errorf("the bomb: outcome %d, limit hit %v", r.Outcome, r.PidsLimitHit)
+	if r.Outcome != TimedOut && r.Outcome != Exited || r.PidsRefused == 0 {
+		t.Errorf("the bomb: outcome %d, %d forks refused", r.Outcome, r.PidsRefused)
 	}
 	if n := processes(t, "sleep 64.2"); n != 0 {
 		t.Errorf("%d processes of the bomb live on", n)

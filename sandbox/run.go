@@ -31,7 +31,7 @@ type call struct {
 // Run runs one command in a room of its own and waits for its end: the end of its main process, then of its output, or of
 // helperGrace. When it returns, every process of the call is dead, and what they left is being cleared away.
 func (b *Box) Run(ctx context.Context, cmd Command) Result {
-	c := &call{box: b, cmd: &cmd, pipes: noPipes, r: Result{CPU: -1, MemoryPeakBytes: -1, OOMKills: -1, PidsPeak: -1, Throttled: -1}}
+	c := &call{box: b, cmd: &cmd, pipes: noPipes, r: Result{Usage: Unmeasured}}
 	if ctx.Err() != nil {
 		c.r.Outcome = Cancelled
 		return c.r
@@ -133,7 +133,7 @@ func (c *call) measure() {
 		c.r.MemoryPeakBytes, c.r.OOMKills = u.MemoryPeakBytes, u.OOMKills
 	}
 	if c.box.has(cgroup.Pids) {
-		c.r.PidsLimitHit, c.r.PidsMeasured, c.r.PidsPeak = u.PidsLimitHit, true, u.PidsPeak
+		c.r.PidsPeak, c.r.PidsRefused = u.PidsPeak, u.PidsRefused
 	}
 	if c.r.Outcome == Signaled && c.r.Signal == unix.SIGKILL && c.r.OOMKills > 0 {
 		c.r.Outcome = OutOfMemory

@@ -78,6 +78,19 @@ const (
 	Unavailable                  // a wall or limit could not be put up: Err names it, nothing ran
 )
 
+// Usage is what the whole process tree of a call used. What was not measured is negative, as in Unmeasured.
+type Usage struct {
+	CPU             time.Duration // user and system
+	Throttled       time.Duration // runnable but over Limits.CPUs
+	MemoryPeakBytes int64
+	OOMKills        int64 // processes of the call that the kernel killed for memory
+	PidsPeak        int64 // processes and threads at a time
+	PidsRefused     int64 // forks that failed at Limits.Pids
+}
+
+// Unmeasured is the usage of a call that did not run, or whose counters the host does not have.
+var Unmeasured = Usage{-1, -1, -1, -1, -1, -1}
+
 // Result is how a call ended and what it used.
 type Result struct {
 	Outcome  Outcome
@@ -89,15 +102,9 @@ type Result struct {
 	Started  time.Time     // wall clock and monotonic, just before the program was started
 	Duration time.Duration // until the program's end, or the failure
 
-	CPU             time.Duration // of the whole tree; negative: not measured
-	MemoryPeakBytes int64         // of the whole tree; negative: not measured
-	OOMKills        int64         // processes of the call that the kernel killed for memory; negative: not measured
-	Throttled       time.Duration // runnable but over Limits.CPUs; negative: not measured
-	PidsPeak        int64         // processes and threads at a time; negative: not measured
-	PidsLimitHit    bool
-	PidsMeasured    bool     // PidsLimitHit was measured
-	Enforced        []string // the walls and limits that were in force, by the names of the ledger's key
-	Leftover        []int    // host pids that the kernel could not kill
+	Usage
+	Enforced []string // the walls and limits that were in force, by the names of the ledger's key
+	Leftover []int    // host pids that the kernel could not kill
 
 	Connections        []Connection // that were asked of the proxy, in this order; nil: the call had none
 	ConnectionsOmitted int          // further ones

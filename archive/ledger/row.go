@@ -71,6 +71,8 @@ type Row struct {
 	MemoryPeakBytes  *int64       `json:"memory_peak_bytes"`
 	OOMKills         *int64       `json:"oom_kills"`
 	PidsLimitHit     *bool        `json:"pids_limit_hit"`
+	PidsPeak         *int64       `json:"pids_peak"`
+	ThrottledMS      *int64       `json:"throttled_ms"`
 	Enforced         []string     `json:"enforced"`
 	HoldMS           int64        `json:"hold_ms"`
 	Redactions       int          `json:"redactions"`

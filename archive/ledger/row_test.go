@@ -29,7 +29,7 @@ func sample() *Row {
 		EstimatedCostUSD: ptr(0.000123), ParentCallID: text("parent"), ApprovalStatus: "autonomous",
 		Seq: 7, RunID: "3f2a9c10-0000-4000-8000-000000000000", ClientCallID: text("toolu_01"), CatalogSHA256: strings.Repeat("3", 64), SchemaSHA256: OrNull(strings.Repeat("4", 64)), DefinitionSHA256: OrNull(strings.Repeat("5", 64)),
 		Known: true, Flags: []string{"REDACTED"}, Outcome: "exit", ExitCode: ptr(1), Signal: "SIGKILL", StoredBytes: 5, StderrHash: OrNull(strings.Repeat("6", 64)), StderrBytes: 3, Truncated: true,
-		Argv: argv, ExePath: text("/usr/bin/go"), ExeSHA256: OrNull(strings.Repeat("7", 64)), Cwd: text("."), User: "0:0", CPUMS: ptr(int64(1)), MemoryPeakBytes: ptr(int64(2)), OOMKills: ptr(int64(0)), PidsLimitHit: ptr(false),
+		Argv: argv, ExePath: text("/usr/bin/go"), ExeSHA256: OrNull(strings.Repeat("7", 64)), Cwd: text("."), User: "0:0", CPUMS: ptr(int64(1)), MemoryPeakBytes: ptr(int64(2)), OOMKills: ptr(int64(0)), PidsLimitHit: ptr(false), PidsPeak: ptr(int64(3)), ThrottledMS: ptr(int64(4)),
 		Enforced: []string{"view"}, HoldMS: 3, Redactions: 1, RepeatOf: text("toolu_00"), Repeat: 1, Role: text("dev"), Client: text("c/1"), TraceID: "t", SpanID: "s", SessionFrom: "meta", Payloads: "hash", ClosedBy: "x",
 		Connections: []Connection{{Host: redact.Plain("pypi.org"), Port: 443, Sent: 1, Received: 2, Allowed: true}, {Host: redact.Plain("evil.example\u2028"), Port: 80, Why: text("not in the list of hosts")}}, ConnectionsOmitted: 3,
 	}

@@ -45,7 +45,7 @@ type Usage struct {
 	MemoryPeakBytes int64
 	OOMKills        int64
 	PidsPeak        int64 // processes and threads
-	PidsLimitHit    bool
+	PidsRefused     int64 // forks
 }
 
 // Unknown is a counter that this kernel does not have.

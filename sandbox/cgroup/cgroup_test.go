@@ -62,7 +62,7 @@ func TestAGroupHasItsLimits(t *testing.T) {
 		if memory != mib<<20 || pids != 20 {
 			t.Errorf("memory %d, pids %d", memory, pids)
 		}
-		if u, err := g.Usage(); err != nil || u.CPU == Unknown || u.OOMKills != 0 || u.PidsLimitHit {
+		if u, err := g.Usage(); err != nil || u.CPU == Unknown || u.OOMKills != 0 || u.PidsRefused != 0 {
 			t.Errorf("usage %+v, %v", u, err)
 		}
 		if err := g.Remove(); err != nil {

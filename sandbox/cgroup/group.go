@@ -214,7 +214,7 @@ func (g *Group) Usage() (Usage, error) {
 			}
 		}
 	}
-	return Usage{time.Duration(f.cpu), time.Duration(f.throttled), f.peak, f.kills, f.pids, f.hits > 0}, errors.Join(errs...)
+	return Usage{time.Duration(f.cpu), time.Duration(f.throttled), f.peak, f.kills, f.pids, f.hits}, errors.Join(errs...)
 }
 
 // CPU is the time that all processes of the group have used so far.
