@@ -112,6 +112,9 @@ func (h *Host) Box(p Profile) (_ *Box, err error) {
 	if err := b.planLimits(); err != nil {
 		return nil, err
 	}
+	h.mu.Lock()
+	h.boxes = append(h.boxes, b)
+	h.mu.Unlock()
 	return b, nil
 }
 
@@ -144,9 +147,14 @@ func (b *Box) planAccess(v *view) error {
 // Close gives back what the box holds. No call may run.
 func (b *Box) Close() {
 	b.mu.Lock()
+	closed := b.closed
 	b.closed = true
 	b.mu.Unlock()
+	if closed {
+		return
+	}
 	b.expire()
+	b.host.janitor.settle() // what it may be making for this box just now
 	for _, a := range b.allowed {
 		if a.fd != b.root {
 			closeFD(&a.fd)
@@ -157,7 +165,7 @@ func (b *Box) Close() {
 	for _, l := range b.lanes {
 		l.close()
 	}
-	b.lanes, b.allowed = nil, nil
+	b.lanes = nil
 }
 
 // has tells whether a wall or limit can be put up here.

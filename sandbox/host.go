@@ -38,7 +38,8 @@ type Host struct {
 
 	mu    sync.Mutex
 	users map[ids]int // user namespaces that map one uid and gid
-	nets  []*network  // empty network namespaces, ready for one call
+	boxes []*Box
+	nets  []*network // empty network namespaces, ready for one call
 	sweep sync.WaitGroup
 
 	janitor *janitor
@@ -103,8 +104,14 @@ func (h *Host) open() (err error) {
 // procMasks are files of /proc that tell of the host, or of other calls' keys, to whoever may read them by uid alone.
 var procMasks = []string{"/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/sched_debug", "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup", "/proc/sysrq-trigger", "/proc/latency_stats"}
 
-// Close waits until what ended calls left is gone, and gives back what the host holds.
+// Close closes the boxes, waits until what ended calls left is gone, and gives back what the host holds. No call may run.
 func (h *Host) Close() error {
+	h.mu.Lock()
+	boxes := h.boxes
+	h.mu.Unlock()
+	for _, b := range boxes {
+		b.Close()
+	}
 	h.janitor.close()
 	h.sweep.Wait()
 	for _, fd := range h.users {

@@ -20,7 +20,7 @@ type janitor struct {
 
 const (
 	janitorDelay   = 100 * time.Millisecond
-	janitorBacklog = 16
+	janitorBacklog = 8
 	// janitorPause leaves the end of a call to those who wait for its answer.
 	janitorPause = time.Millisecond
 )
@@ -53,6 +53,13 @@ func (j *janitor) later(job func()) {
 	j.jobs = append(j.jobs, job)
 	j.mu.Unlock()
 	j.signal()
+}
+
+// settle waits until what there is to do now is done.
+func (j *janitor) settle() {
+	done := make(chan struct{})
+	j.later(func() { close(done) })
+	<-done
 }
 
 func (j *janitor) signal() {

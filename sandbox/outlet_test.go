@@ -437,12 +437,12 @@ func TestNoEndOfACallLeavesAnythingOfItsProxy(t *testing.T) {
 	}
 	for name, end := range ends {
 		end() // starts what stays
-		settle(h)
+		h.janitor.settle()
 		goroutines, socks := runtime.NumGoroutine(), sockets()
 		for range 3 {
 			end()
 		}
-		settle(h)
+		h.janitor.settle()
 		for give := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > goroutines || sockets() > socks || outside.Load() > 0; time.Sleep(time.Millisecond) {
 			if time.Now().After(give) {
 				buf := make([]byte, 1<<16)

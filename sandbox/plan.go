@@ -79,9 +79,6 @@ func (b *Box) planProgram(l *lane) *stage.Program {
 	}
 	p.Add("new cgroup namespace", unix.SYS_UNSHARE, unix.CLONE_NEWCGROUP)
 	p.Add("new session", unix.SYS_SETSID)
-	for _, r := range b.rlimits {
-		p.Add("set "+r.name, unix.SYS_PRLIMIT64, 0, r.resource, stage.Bytes(&unix.Rlimit{Cur: r.value, Max: r.value}), nil)
-	}
 	p.Add("set stdin", unix.SYS_DUP3, stage.At(&l.stdin), 0, 0)
 	p.Add("set stdout", unix.SYS_DUP3, stage.At(&l.stdout), 1, 0)
 	p.Add("set stderr", unix.SYS_DUP3, stage.At(&l.stderr), 2, 0)
@@ -112,6 +109,10 @@ func (b *Box) planProgram(l *lane) *stage.Program {
 	p.Add("set no_new_privs", unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 	if b.has("landlock") {
 		planLandlock(p, b.host.landlock, b.allowed)
+	}
+	// Not before here: the table of descriptors is a copy of this process's own, and may be fuller than the tool's may be.
+	for _, r := range b.rlimits {
+		p.Add("set "+r.name, unix.SYS_PRLIMIT64, 0, r.resource, stage.Bytes(&unix.Rlimit{Cur: r.value, Max: r.value}), nil)
 	}
 	if b.has("seccomp") {
 		planSeccomp(p, b.seccomp)

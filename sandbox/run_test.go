@@ -47,13 +47,6 @@ func needs(t testing.TB, h *Host, limits ...string) {
 	}
 }
 
-// settle waits until what the calls so far left to do is done.
-func settle(h *Host) {
-	done := make(chan struct{})
-	h.janitor.later(func() { close(done) })
-	<-done
-}
-
 func testBox(t testing.TB, change func(*Profile)) (*Box, string) {
 	t.Helper()
 	h := testHost(t)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -29,6 +30,12 @@ risk = "READ"
 [tools.echo.params.s]
 type = "string"
 required = true
+[tools.cat]
+description = "Prints a GiB."
+command = ["cat", "gib"]
+risk = "READ"
+limits = { output_total = "2GiB" }
+timeout = "10m"
 `
 
 func main() {
@@ -83,6 +90,16 @@ func run(rounds, starts int) error {
 		if err := compare(contestants, rounds, pause); err != nil {
 			return err
 		}
+	}
+	if err := loads(s); err != nil {
+		return err
+	}
+	fresh, err := start(dir)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(idle(fresh), capture(dir, fresh), fresh.end()); err != nil {
+		return err
 	}
 	var first []time.Duration
 	for range starts {
