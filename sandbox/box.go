@@ -32,9 +32,10 @@ type Box struct {
 	rules     *proxy.Rules // nil: no proxy
 
 	mu     sync.Mutex
-	lanes  []*lane // not in use
-	ready  *room   // made ahead, nil: none
-	expiry *time.Timer
+	lanes  []*lane         // not in use
+	ready  *room           // made ahead, nil: none
+	groups []*cgroup.Group // renewed, for the next calls
+	expiry *time.Timer     // of ready and groups
 	closed bool
 }
 
@@ -71,7 +72,7 @@ func (h *Host) Box(p Profile) (_ *Box, err error) {
 			return nil, &MissingError{p.Name, missing}
 		}
 	}
-	b := &Box{host: h, profile: p, template: -1, root: -1, procMasks: h.procMasks}
+	b := &Box{host: h, profile: p, template: -1, root: -1, procMasks: h.procMasks, groups: make([]*cgroup.Group, 0, groupsKept)}
 	if p.Allow != nil {
 		if p.HostNetwork {
 			return nil, fmt.Errorf("tool %q: the host's network, or a list of hosts: not both", p.Name)
@@ -212,23 +213,65 @@ func (b *Box) planLimits() error {
 	return g.Remove()
 }
 
-func (b *Box) newGroup() (*cgroup.Group, error) {
+func (b *Box) limits() cgroup.Limits {
 	l := b.profile.Limits
-	return b.host.tree.New(cgroup.Limits{MemoryBytes: l.MemoryBytes, SwapBytes: l.SwapBytes, Pids: l.Pids, CPUs: l.CPUs})
+	return cgroup.Limits{MemoryBytes: l.MemoryBytes, SwapBytes: l.SwapBytes, Pids: l.Pids, CPUs: l.CPUs}
+}
+
+// newGroup returns a group for one call: one of an earlier call that is as new, or a new one.
+func (b *Box) newGroup() (*cgroup.Group, error) {
+	b.mu.Lock()
+	if k := len(b.groups); k > 0 {
+		g := b.groups[k-1]
+		b.groups = b.groups[:k-1]
+		b.mu.Unlock()
+		return g, nil
+	}
+	b.mu.Unlock()
+	return b.host.tree.New(b.limits())
+}
+
+// giveGroup takes the group of a call back whose processes have ended.
+func (b *Box) giveGroup(g *cgroup.Group) {
+	if !g.Renew(b.limits()) {
+		removeGroup(g, b)
+		return
+	}
+	b.mu.Lock()
+	keep := !b.closed && len(b.groups) < cap(b.groups)
+	if keep {
+		b.groups = append(b.groups, g)
+		b.touch()
+	}
+	b.mu.Unlock()
+	if !keep {
+		removeGroup(g, b)
+	}
 }
 
 // ownNetwork tells whether calls have a network namespace of their own.
 func (b *Box) ownNetwork() bool { return !b.profile.HostNetwork && b.has("ns.net") }
 
-// readyFor is how long a room that was made ahead is kept for the next call.
+// readyFor is how long a room and groups are kept for the next call.
 const readyFor = time.Second
+
+// groupsKept is how many calls of a box at a time find a group ready.
+const groupsKept = 8
+
+// touch puts off the expiry. b.mu is held.
+func (b *Box) touch() {
+	if b.expiry == nil {
+		b.expiry = time.AfterFunc(readyFor, b.expire)
+	} else {
+		b.expiry.Reset(readyFor)
+	}
+}
 
 // takeRoom returns the room that was made ahead, or makes one now.
 func (b *Box) takeRoom() (r *room, ahead bool, err error) {
 	b.mu.Lock()
 	if r = b.ready; r != nil {
 		b.ready = nil
-		b.expiry.Stop()
 	}
 	b.mu.Unlock()
 	if r != nil {
@@ -257,17 +300,25 @@ func (b *Box) refill() {
 		return
 	}
 	b.ready = r
-	b.expiry = time.AfterFunc(readyFor, b.expire)
+	b.touch()
 }
 
-// expire removes the room that was made ahead.
+// expire removes the room that was made ahead, and the groups.
 func (b *Box) expire() {
 	b.mu.Lock()
-	r := b.ready
-	b.ready = nil
+	r, groups := b.ready, b.groups
+	b.ready, b.groups = nil, make([]*cgroup.Group, 0, groupsKept)
 	b.mu.Unlock()
 	if r != nil {
-		r.remove()
+		r.kill()
+		if r.reap() {
+			groups = append(groups, r.group)
+			r.group = nil
+			r.close()
+		}
+	}
+	for _, g := range groups {
+		removeGroup(g, b)
 	}
 }
 

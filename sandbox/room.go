@@ -266,7 +266,7 @@ func (r *room) close() {
 		r.box.host.giveNetwork(r.net)
 	}
 	if r.group != nil {
-		removeGroup(r.group, r.box)
+		r.box.giveGroup(r.group)
 	}
 	if r.lane != nil {
 		unix.Read(r.lane.ready[0], make([]byte, 1)) // of an init that no program waited for
