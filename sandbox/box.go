@@ -19,8 +19,11 @@ import (
 type Box struct {
 	host      *Host
 	profile   Profile
-	template  int    // mount namespace with the view
-	userNS    int    // the host's
+	template  int // mount namespace with the view
+	userNS    int // the host's
+	view      *view
+	building  sync.Once
+	buildErr  error
 	late      []bind // trees that go to the call's own /tmp
 	tasks     int    // v1 hierarchies that a call enters
 	rlimits   []rlimit
@@ -86,26 +89,13 @@ func (h *Host) Box(p Profile) (_ *Box, err error) {
 			b.Close()
 		}
 	}()
-	v, err := planView(&b.profile, h.cfg.Forbidden, h.outer >= 0)
-	if err != nil {
+	if b.view, err = planView(h.system(), &b.profile, h.cfg.Forbidden); err != nil {
 		return nil, err
 	}
-	for _, bind := range v.binds {
+	for _, bind := range b.view.binds {
 		if bind.late {
 			b.late = append(b.late, bind)
 		}
-	}
-	if b.root, err = h.newTmpfs(); err != nil {
-		return nil, fmt.Errorf("make a root directory: %w", err)
-	}
-	if b.template, err = h.newTemplate(v, b.root); err != nil {
-		return nil, fmt.Errorf("build the view of tool %q: %w", p.Name, err)
-	}
-	if err := b.planAccess(v); err != nil {
-		return nil, err
-	}
-	if b.userNS, err = h.userNS(ids{p.UID, p.GID}); err != nil {
-		return nil, err
 	}
 	if b.seccomp, err = seccompFilter(p.Ptrace); err != nil {
 		return nil, err
@@ -113,10 +103,36 @@ func (h *Host) Box(p Profile) (_ *Box, err error) {
 	if err := b.planLimits(); err != nil {
 		return nil, err
 	}
+	// What a host refuses it refuses for every box: the first one is built now, so that it is known at the start.
+	if h.built.CompareAndSwap(false, true) {
+		if err := b.build(); err != nil {
+			return nil, err
+		}
+	}
 	h.mu.Lock()
 	h.boxes = append(h.boxes, b)
 	h.mu.Unlock()
 	return b, nil
+}
+
+// build makes what the calls of the box share, once, before the first of them.
+func (b *Box) build() error {
+	b.building.Do(func() {
+		h := b.host
+		if b.root, b.buildErr = h.newTmpfs(); b.buildErr != nil {
+			b.buildErr = fmt.Errorf("make a root directory: %w", b.buildErr)
+			return
+		}
+		if b.template, b.buildErr = h.newTemplate(b.view, b.root); b.buildErr != nil {
+			b.buildErr = fmt.Errorf("build the view of tool %q: %w", b.profile.Name, b.buildErr)
+			return
+		}
+		if b.buildErr = b.planAccess(b.view); b.buildErr != nil {
+			return
+		}
+		b.userNS, b.buildErr = h.userNS(ids{b.profile.UID, b.profile.GID})
+	})
+	return b.buildErr
 }
 
 // planAccess lists what Landlock lets the tool do where: read all that is shown, use the devices, change its private
@@ -205,12 +221,8 @@ func (b *Box) planLimits() error {
 	if b.proxied() {
 		b.enforced = append(b.enforced, "proxy")
 	}
-	g, err := b.newGroup()
-	if err != nil {
-		return fmt.Errorf("limit tool %q: %w", b.profile.Name, err)
-	}
-	b.tasks = len(g.Tasks())
-	return g.Remove()
+	b.tasks = b.host.tree.Tasks()
+	return nil
 }
 
 func (b *Box) limits() cgroup.Limits {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -36,6 +37,9 @@ type Host struct {
 	// The init of every box reads from lifeline until its end; only this process holds the other end.
 	lifeline [2]int
 
+	system func() *view // what boxes show of the system, planned once
+	built  atomic.Bool  // a box has been built
+
 	mu    sync.Mutex
 	users map[ids]int // user namespaces that map one uid and gid
 	boxes []*Box
@@ -54,6 +58,7 @@ func Open(cfg Config) (*Host, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	h := &Host{cfg: cfg, missing: map[string]string{}, users: map[ids]int{}, outer: -1, ownPidNS: -1, null: -1, lifeline: [2]int{-1, -1}, janitor: newJanitor()}
+	h.system = sync.OnceValue(func() *view { return planSystem(h.outer >= 0) })
 	if err := h.open(); err != nil {
 		h.Close()
 		return nil, err

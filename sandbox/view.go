@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,8 +48,8 @@ const hostProc = "/.proc"
 // devices of the minimal /dev.
 var devices = []string{"null", "zero", "full", "random", "urandom", "tty"}
 
-// planView plans the file system of a profile's boxes.
-func planView(p *Profile, forbidden []string, unprivileged bool) (*view, error) {
+// planSystem plans what every box shows of the system. It is the same for all boxes of a Host.
+func planSystem(unprivileged bool) *view {
 	v := &view{links: map[string]string{}, files: map[string]string{}}
 	for _, d := range systemDirs {
 		if target, err := os.Readlink(d); err == nil {
@@ -60,20 +61,8 @@ func planView(p *Profile, forbidden []string, unprivileged bool) (*view, error) 
 	for _, f := range etcFiles {
 		v.system("/etc/"+f, false)
 	}
-	v.identity(p)
-	if p.HostNetwork {
-		v.system("/etc/resolv.conf", false)
-	}
 	for _, d := range devices {
 		v.system("/dev/"+d, true)
-	}
-	for path, target := range map[string]string{
-		"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2",
-		"/dev/shm": "/box/shm", "/var/tmp": "/tmp", "/var/run": "/run", "/etc/mtab": "/proc/self/mounts",
-	} {
-		if !slices.ContainsFunc(p.Mounts, func(m Mount) bool { return within(m.Target, path) }) {
-			v.link(path, target)
-		}
 	}
 	for _, d := range []string{"/box", "/proc", "/run", "/sys", "/root", "/home", TempDir, emptyDir, hostProc} {
 		v.dir(d)
@@ -82,6 +71,24 @@ func planView(p *Profile, forbidden []string, unprivileged bool) (*view, error) 
 	if unprivileged {
 		// The kernel lets an ordinary user mount a new /proc only where he sees the whole of another one.
 		v.bind(bind{source: "/proc", target: hostProc, dir: true})
+	}
+	return v
+}
+
+// planView plans the file system of a profile's boxes, on top of what they show of the system.
+func planView(system *view, p *Profile, forbidden []string) (*view, error) {
+	v := &view{dirs: slices.Clone(system.dirs), links: maps.Clone(system.links), files: maps.Clone(system.files), binds: slices.Clone(system.binds)}
+	v.identity(p)
+	if p.HostNetwork {
+		v.system("/etc/resolv.conf", false)
+	}
+	for path, target := range map[string]string{
+		"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2",
+		"/dev/shm": "/box/shm", "/var/tmp": "/tmp", "/var/run": "/run", "/etc/mtab": "/proc/self/mounts",
+	} {
+		if !slices.ContainsFunc(p.Mounts, func(m Mount) bool { return within(m.Target, path) }) {
+			v.link(path, target)
+		}
 	}
 	if err := v.declared(p, forbidden); err != nil {
 		return nil, err

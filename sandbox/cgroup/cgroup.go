@@ -192,6 +192,14 @@ func (t *Tree) New(l Limits) (_ *Group, err error) {
 	return g, nil
 }
 
+// Tasks is how many descriptors Group.Tasks gives.
+func (t *Tree) Tasks() int {
+	if t.mode == cgroups.Unified {
+		return 0
+	}
+	return len(t.roots)
+}
+
 // Close removes what is ours. All groups must have been removed before.
 func (t *Tree) Close() error {
 	var errs []error
