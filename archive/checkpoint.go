@@ -3,7 +3,6 @@ package archive
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"toolrun/archive/evidence"
+	"toolrun/archive/internal/jsonl"
 	"toolrun/archive/ledger"
 )
 
@@ -124,29 +124,36 @@ func (d *Dir) noteOthers(size int64, own []evidence.Leaf) error {
 		return err
 	}
 	defer hashes.Close()
+	from, others := hashes.Offset, size-hashes.Offset
 	mine := make(map[int64]bool, len(own))
 	for _, leaf := range own {
-		mine[leaf.Offset] = true
+		if leaf.Offset >= from {
+			mine[leaf.Offset] = true
+			others -= leaf.Length + 1
+		}
+	}
+	if others <= 0 {
+		return nil
 	}
 	f, err := os.Open(d.Ledger.Path())
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	defer f.Close()
-	from := hashes.Offset
-	if from >= size {
-		return nil
-	}
-	for line := range ledger.LinesOf(f.Name(), io.NewSectionReader(f, from, size-from), ledger.ParseRow) {
-		var damage *ledger.Damage
-		switch {
-		case line.Err != nil && !errors.As(line.Err, &damage):
-			return fmt.Errorf("%w: %w", ErrUnavailable, line.Err)
-		case line.Row != nil && !mine[from+line.Offset]:
-			d.noteShared(line.Row)
-			if _, mine := d.own.Load(line.Row.RunID); !mine && line.Row.RunID != "" {
-				d.noteRecent(d.runPath(line.Row.RunID))
-			}
+	for line, err := range jsonl.Lines(io.NewSectionReader(f, from, size-from)) {
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		if mine[from+line.Offset] {
+			continue
+		}
+		row, err := ledger.ParseRow(line.Text)
+		if err != nil {
+			continue // a verifier names it
+		}
+		d.noteShared(row)
+		if _, mine := d.own.Load(row.RunID); !mine && row.RunID != "" {
+			d.noteRecent(d.runPath(row.RunID))
 		}
 	}
 	return nil

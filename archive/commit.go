@@ -10,6 +10,24 @@ import (
 	"toolrun/archive/trace"
 )
 
+// Announce puts the call on the record before anything of it runs: its tool_call line, whose input object is in the store.
+// Where durability is "row" it returns when both survive a power failure. On an error, ErrUnavailable, nothing may run.
+func (d *Dir) Announce(run *trace.Run, c trace.Call) error {
+	if d.Ledger == nil {
+		return errReadOnly
+	}
+	if d.Config.Durability == PerRow {
+		d.noteShared(c.Row)
+	}
+	if err := run.ToolCall(c); err != nil {
+		return err
+	}
+	if d.Config.Durability == PerRow {
+		return d.sync.before.wait()
+	}
+	return nil
+}
+
 // Commit puts the row of a call of run on the record and gives it its seq. Its objects are in the store and its tool_call
 // line is in the run's file; its tool_result line comes after, then the answer.
 //

@@ -22,8 +22,9 @@ import (
 // The test binary runs itself as another process: what TestMain finds in these variables it does in place of the tests.
 const (
 	childDir   = "ARCHIVE_DIR"   // the data directory
-	childDo    = "ARCHIVE_DO"    // "life", "recover" or "hold"
+	childDo    = "ARCHIVE_DO"    // "life", "recover", …: see below
 	childBreak = "ARCHIVE_BREAK" // "n how": breakpoint.At
+	childPower = "ARCHIVE_POWER" // "n seed image": breakpoint.PowerLoss
 )
 
 func TestMain(m *testing.M) {
@@ -37,6 +38,15 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		breakpoint.At(step, how, false)
+	}
+	if power := os.Getenv(childPower); power != "" {
+		var n int
+		var seed uint64
+		var image string
+		if _, err := fmt.Sscan(power, &n, &seed, &image); err != nil {
+			panic(err)
+		}
+		breakpoint.PowerLoss(dir, n, seed, image)
 	}
 	d, err := archive.Open(dir, archive.Options{})
 	if err != nil {
@@ -53,6 +63,12 @@ func TestMain(m *testing.M) {
 		fmt.Println(n)
 	case "hold":
 		holdOpen(d)
+	case "covered":
+		covered(d)
+	case "write":
+		writeOn(d)
+	case "lock":
+		_ = d.Ledger.Locked(func() error { fmt.Println("held"); select {} })
 	}
 	if err := d.Close(); err != nil {
 		panic(err)
@@ -91,28 +107,35 @@ func newCall(d *archive.Dir, run *trace.Run, id string) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
-	hash, err := d.Store.Put(args)
-	if err != nil {
-		return nil, err
-	}
 	at := ledger.FormatTime(time.Now())
 	return &call{d, run, &ledger.Row{
 		ToolCallID: redact.Plain(id), SessionID: redact.Plain("s"), SessionFrom: "meta", ToolName: redact.Plain("echo"), RiskClass: "READ", Attempt: 1, Turn: 1,
-		StartedAt: at, EndedAt: at, InputSummary: redact.Summary(args.Text(), 300), InputHash: hash, RunID: run.ID(), Known: true,
+		StartedAt: at, EndedAt: at, InputSummary: redact.Summary(args.Text(), 300), RunID: run.ID(), Known: true,
 		CatalogSHA256: strings.Repeat("ab", 32), SchemaSHA256: ledger.OrNull(strings.Repeat("ab", 32)), Flags: []string{}, Seq: -1,
 	}, args}, nil
 }
 
-func (c *call) start() error { return c.run.ToolCall(trace.Call{Row: c.row, Arguments: c.args}) }
+// start puts the call on the record before anything of it runs: the input object, then the tool_call line.
+func (c *call) start() (err error) {
+	if c.row.InputHash, err = c.d.Store.Put(c.args); err != nil {
+		return fmt.Errorf("%w: %w", archive.ErrUnavailable, err)
+	}
+	return c.d.Announce(c.run, trace.Call{Row: c.row, Arguments: c.args})
+}
 
 func (c *call) capture() error {
 	text := redact.Plain("output of " + c.row.ToolCallID.String())
 	hash, err := c.d.Store.Put(text)
+	if err != nil {
+		c.row.Status, c.row.Outcome, c.row.ErrorType = ledger.StatusError, "capture_failed", "CaptureError"
+		c.row.OutputBytes = int64(len(text.String()))
+		return err
+	}
 	c.row.OutputHash, c.row.OutputSummary, c.row.OutputBytes = ledger.OrNull(hash), text, int64(len(text.String()))
 	c.row.StoredBytes = c.row.OutputBytes
 	code := 0
 	c.row.Status, c.row.Outcome, c.row.ExitCode = ledger.StatusSuccess, "ok", &code
-	return err
+	return nil
 }
 
 func (c *call) commit() error { return c.d.Commit(c.run, c.row) }
@@ -158,6 +181,65 @@ func life(d *archive.Dir) {
 	}
 	if err := d.End(run, nil); err != nil {
 		panic(err)
+	}
+}
+
+// covered is a run of three calls with a checkpoint before the last; what is acknowledged is printed, and how many rows a
+// checkpoint covers.
+func covered(d *archive.Dir) {
+	run, err := d.Begin(header())
+	if err != nil {
+		panic(err)
+	}
+	for i := range 3 {
+		if i == 2 {
+			c, err := d.Checkpoint()
+			if err != nil {
+				panic(err)
+			}
+			fmt.Println("covered", c.Tree.N, c.OneLine())
+		}
+		id := fmt.Sprintf("%s-%d", run.ID()[:8], i+1)
+		c, err := newCall(d, run, id)
+		if err == nil {
+			err = c.all()
+		}
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(id)
+	}
+	if err := d.End(run, nil); err != nil {
+		panic(err)
+	}
+	c := d.Newest()
+	fmt.Println("covered", c.Tree.N, c.OneLine())
+}
+
+// writeOn makes calls until it is killed, with a checkpoint now and then; what is acknowledged is printed.
+func writeOn(d *archive.Dir) {
+	for {
+		run, err := d.Begin(header())
+		if err != nil {
+			panic(err)
+		}
+		for i := range 10 {
+			id := fmt.Sprintf("%s-%d", run.ID()[:8], i+1)
+			c, err := newCall(d, run, id)
+			if err == nil {
+				err = c.all()
+			}
+			if err == nil && i == 5 {
+				_, err = d.Checkpoint()
+			}
+			if err != nil {
+				panic(err)
+			}
+			fmt.Println(id)
+		}
+		if err := d.End(run, nil); err != nil {
+			panic(err)
+		}
 	}
 }
 

@@ -223,7 +223,7 @@ func (d *Dir) closeDead(r *deadRun, closedBy string) (n int, err error) {
 	for i, call := range r.open {
 		ids[i] = call.CallID.String()
 	}
-	run := trace.Resume(r.id, r.f, r.size, ids, d.now)
+	run := trace.Resume(r.id, r.f, r.size, ids, d.now, trace.Hooks{Space: d.Ledger.Spend})
 	d.sync.begun(run)
 	defer d.sync.forget(run)
 	for _, call := range r.open {

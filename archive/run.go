@@ -57,10 +57,15 @@ func (d *Dir) Begin(h trace.Header) (*trace.Run, error) {
 		h.RunID = id
 	}
 	var run *trace.Run
-	run = trace.New(d.runPath(h.RunID), h, d.now, func(create func() error) error {
+	run = trace.New(d.runPath(h.RunID), h, d.now, trace.Hooks{Ready: d.Ledger.Ready, Space: d.Ledger.Spend, Wrote: d.sync.wrote, Around: func(create func() error) error {
 		return d.Ledger.Locked(func() error {
 			if err := d.mark(h.RunID); err != nil {
 				return fmt.Errorf("%w: %w", ErrUnavailable, err)
+			}
+			if d.Config.Durability == PerRow {
+				if err := jsonl.SyncDir(filepath.Join(d.path, liveName)); err != nil {
+					return err
+				}
 			}
 			// Killed here: a marker without a file, which the next process removes.
 			if err := create(); err != nil {
@@ -69,7 +74,7 @@ func (d *Dir) Begin(h trace.Header) (*trace.Run, error) {
 			d.sync.begun(run)
 			return nil
 		})
-	}, d.sync.wrote)
+	}})
 	switch err := run.Begin(); {
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
 		d.log.Warn("the run cannot be recorded yet: tools do not run until it can", "err", err)

@@ -142,8 +142,27 @@ func (s *syncer) syncBefore() (err error) {
 	if len(paths) > syncNames {
 		return s.syncAll()
 	}
+	// Markers, so that no run can be there without one; objects and folders; and then the lines that name them.
+	live := filepath.Join(s.d.path, liveName)
+	if _, ok := paths[live]; ok {
+		if err := syncPaths(live); err != nil {
+			return err
+		}
+	}
+	if err := syncPaths(slices.Collect(maps.Keys(paths))...); err != nil {
+		return err
+	}
 	var jobs []func() error
-	for path := range paths {
+	for _, r := range runs {
+		jobs = append(jobs, r.Sync)
+	}
+	return parallel(jobs)
+}
+
+// syncPaths syncs files and folders, those that are still there.
+func syncPaths(paths ...string) error {
+	var jobs []func() error
+	for _, path := range paths {
 		f, err := os.Open(path)
 		if errors.Is(err, os.ErrNotExist) {
 			continue // taken away since
@@ -156,9 +175,6 @@ func (s *syncer) syncBefore() (err error) {
 		_ = unix.SyncFileRange(int(f.Fd()), 0, 0, unix.SYNC_FILE_RANGE_WRITE)
 		jobs = append(jobs, func() error { defer f.Close(); return jsonl.Datasync(f) })
 	}
-	for _, r := range runs {
-		jobs = append(jobs, r.Sync)
-	}
 	return parallel(jobs)
 }
 
@@ -169,7 +185,7 @@ func (s *syncer) syncAll() error {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	defer dir.Close()
-	if err := unix.Syncfs(int(dir.Fd())); err != nil {
+	if err := jsonl.Calls.Syncfs(int(dir.Fd())); err != nil {
 		return fmt.Errorf("%w: syncfs %q: %w", ErrUnavailable, s.d.path, err)
 	}
 	return nil

@@ -96,7 +96,7 @@ func TestPerRowSyncsObjectsAndTraceThenTheRow(t *testing.T) {
 
 // A sync that fails leaves no doubt about the row: before it is appended there is none, after it it stands.
 func TestASyncThatFailsSaysByTheSeqWhetherTheRowStands(t *testing.T) {
-	for failing, stands := range map[string]bool{"trace": false, "ledger.jsonl": true} {
+	for failing, stands := range map[string]bool{"object": false, "ledger.jsonl": true} {
 		dir := filepath.Join(t.TempDir(), "data")
 		durability(t, dir, "row")
 		d := open(t, dir)
@@ -108,7 +108,7 @@ func TestASyncThatFailsSaysByTheSeqWhetherTheRowStands(t *testing.T) {
 		saved := jsonl.Calls.Fdatasync
 		jsonl.Calls.Fdatasync = func(fd int) error {
 			path, _ := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
-			if filepath.Base(path) == failing || failing == "trace" && path == run.Path() {
+			if filepath.Base(path) == failing || failing == "object" && path == d.Store.Path(string(c.row.OutputHash)) {
 				return unix.EIO
 			}
 			return saved(fd)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sync"
 
-	"toolrun/archive"
 	"toolrun/archive/ledger"
 	"toolrun/archive/redact"
 	"toolrun/archive/trace"
@@ -56,13 +55,7 @@ func (r *Runner) putCall(row *ledger.Row, arguments redact.JSON) error {
 	if r.cfg.Payloads == PayloadsHash {
 		arguments = redact.JSON{}
 	}
-	if err := r.cfg.Run.ToolCall(trace.Call{Row: row, Arguments: arguments}); err != nil {
-		return err
-	}
-	if r.cfg.Archive.Config.Durability == archive.PerRow {
-		return r.cfg.Run.Sync()
-	}
-	return nil
+	return r.cfg.Archive.Announce(r.cfg.Run, trace.Call{Row: row, Arguments: arguments})
 }
 
 // commit writes the row and then the tool_result line. Killed before the row: as after putCall. Killed between the two:

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"errors"
-	"os"
 	"slices"
 
 	"toolrun/archive/store"
@@ -42,21 +41,16 @@ func (v *verifier) checkObjects() error {
 }
 
 func (v *verifier) checkObject(hash string) (size int64, f *Finding) {
-	path := v.d.Store.Path(hash)
-	info, statErr := os.Stat(path)
-	if statErr == nil {
-		size = info.Size()
-	}
-	err := v.d.Store.Verify(hash)
+	size, err := v.d.Store.Check(hash)
 	if err == nil {
 		return size, nil
 	}
 	calls := slices.Compact(slices.Sorted(slices.Values(v.objects[hash])))
-	f = &Finding{File: path, Hash: hash, CallIDs: calls, Text: err.Error()}
+	f = &Finding{File: v.d.Store.Path(hash), Hash: hash, CallIDs: calls, Text: err.Error()}
 	switch {
 	case errors.Is(err, store.ErrMissing):
 		f.Kind = ObjectMissing
-	case statErr == nil && size == 0:
+	case errors.Is(err, store.ErrCorrupt) && size == 0:
 		f.Kind, f.Text = ObjectEmpty, "the object has 0 bytes: lost in a power failure?"
 	default:
 		f.Kind = ObjectCorrupt

@@ -340,15 +340,23 @@ func TestWhatThisProcessWroteIsRemembered(t *testing.T) {
 	s = p.statement()
 	s.Own = own()
 	text := p.read("ledger.jsonl")
-	for _, seq := range []string{"1", "5"} { // one that was signed before, one that was not
-		p.write("ledger.jsonl", strings.Replace(text, `"seq":`+seq, `"seq":0`, 1))
-		if _, err := Sign(p.dir, s, options()); !errors.Is(err, ErrContradiction) {
-			t.Errorf("row %s: %v", seq, err)
-		}
-	}
-	p.write("ledger.jsonl", text)
-	if _, err := Sign(p.dir, s, options()); err != nil {
+	want, _ := reference(t, linesOf(text), 8)
+	// One that is signed: it is not what another process may have signed.
+	p.write("ledger.jsonl", strings.Replace(text, `"seq":1`, `"seq":0`, 1))
+	if _, err := Sign(p.dir, s, options()); !errors.Is(err, ErrContradiction) {
 		t.Error(err)
+	}
+	// One that is gone.
+	p.write("ledger.jsonl", cutLines(text, 7))
+	cut := s
+	cut.Size = p.statement().Size
+	if _, err := Sign(p.dir, cut, options()); !errors.Is(err, ErrContradiction) {
+		t.Error(err)
+	}
+	// One that is not signed yet: it is signed as it was.
+	p.write("ledger.jsonl", strings.Replace(text, `"seq":5`, `"seq":0`, 1))
+	if c, err := Sign(p.dir, s, options()); err != nil || c.Tree != want {
+		t.Error(c, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,7 +31,7 @@ type Options struct {
 type Statement struct {
 	Ledger string // the file
 	Size   int64  // up to where it is covered: behind a newline, and synced
-	Own    []Leaf // lines that this process wrote itself and remembers, which the file has to hold
+	Own    []Leaf // lines that this process wrote itself and remembers: they are signed as they were written
 	// Seals returns the seals to be signed with it; first tells that nothing was ever signed here.
 	Seals func(first bool) ([]Seal, error)
 }
@@ -292,44 +294,66 @@ func (e *extension) anew() error {
 	return e.hashes.setHeader(0, 0)
 }
 
-// scan reads the lines from offset on, of which the hashes have n before it, and holds them and what comes before against
-// what this process remembers. It goes to the end of the statement, and of what was signed.
+// scan takes the lines from offset on, of which the hashes have n before it, up to the end of the statement and of what
+// was signed. Those that this process wrote it takes from memory, whatever stands in the file by now: so is what they were
+// signed, and a verifier finds what was made of them. The others it reads.
 func (e *extension) scan(n, offset int64) error {
-	own := map[int64]Leaf{}
-	for _, leaf := range e.Own {
+	e.end = offset
+	own := slices.Clone(e.Own)
+	slices.SortFunc(own, func(a, b Leaf) int { return cmp.Compare(a.Offset, b.Offset) })
+	for _, leaf := range own {
 		switch {
-		case leaf.Offset >= e.Size:
-		case leaf.Offset >= offset:
-			own[leaf.Offset] = leaf
-		default:
-			line := make([]byte, leaf.Length)
-			if _, err := e.file.ReadAt(line, leaf.Offset); err != nil && err != io.EOF {
+		case leaf.Offset+leaf.Length >= e.Size:
+			return e.notOwn(leaf)
+		case leaf.Offset < offset:
+			if err := e.still(leaf); err != nil {
 				return err
 			}
-			if LeafHash(line) != leaf.Hash {
-				return e.notOwn(leaf)
-			}
+			continue
 		}
+		if err := e.read(n, leaf.Offset); err != nil {
+			return err
+		}
+		if e.end != leaf.Offset {
+			return e.notOwn(leaf)
+		}
+		e.take(leaf)
 	}
-	e.end = offset
-	for leaf, err := range Leaves(io.NewSectionReader(e.file, offset, math.MaxInt64-offset)) {
+	return e.read(n, e.Size)
+}
+
+func (e *extension) take(leaf Leaf) {
+	e.leaves = append(e.leaves, leaf.Hash)
+	e.end = leaf.Offset + leaf.Length + 1
+}
+
+// read takes the lines that begin before until, and further ones as long as fewer are there than were signed.
+func (e *extension) read(n, until int64) error {
+	start := e.end
+	enough := func() bool { return e.end >= until && (until < e.Size || n+int64(len(e.leaves)) >= e.newest.N) }
+	if enough() {
+		return nil
+	}
+	for leaf, err := range Leaves(io.NewSectionReader(e.file, start, math.MaxInt64-start)) {
 		if err != nil {
 			return err
 		}
-		leaf.Offset += offset
-		if leaf.Offset >= e.Size && n+int64(len(e.leaves)) >= e.newest.N {
-			break
+		leaf.Offset += start
+		e.take(leaf)
+		if enough() {
+			return nil
 		}
-		if mine, ok := own[leaf.Offset]; ok {
-			if mine != leaf {
-				return e.notOwn(mine)
-			}
-			delete(own, leaf.Offset)
-		}
-		e.leaves = append(e.leaves, leaf.Hash)
-		e.end = leaf.Offset + leaf.Length + 1
 	}
-	for _, leaf := range own {
+	return nil
+}
+
+// still demands that a line which this process wrote, and another signed, is in the file as it was.
+func (e *extension) still(leaf Leaf) error {
+	line := make([]byte, leaf.Length)
+	if _, err := e.file.ReadAt(line, leaf.Offset); err != nil && err != io.EOF {
+		return err
+	}
+	if LeafHash(line) != leaf.Hash {
 		return e.notOwn(leaf)
 	}
 	return nil

@@ -49,6 +49,8 @@ type Ledger struct {
 	buf  []byte
 	ids  *idSet
 	own  []evidence.Leaf // rows that this process appended and that no checkpoint covers yet
+
+	reserve *os.File
 }
 
 // fileID tells one file from another that took its name.
@@ -71,6 +73,9 @@ func Open(dir string, o Options) (*Ledger, error) {
 		l.Close()
 		return nil, err
 	}
+	if err := l.Ready(); err != nil {
+		l.log.Warn("no call can begin", "err", err)
+	}
 	return l, nil
 }
 
@@ -79,12 +84,12 @@ func (l *Ledger) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var errs []error
-	for _, f := range []*os.File{l.f, l.lock} {
+	for _, f := range []*os.File{l.f, l.lock, l.reserve} {
 		if f != nil {
 			errs = append(errs, f.Close())
 		}
 	}
-	l.f, l.lock = nil, nil
+	l.f, l.lock, l.reserve = nil, nil, nil
 	l.ids.close()
 	return errors.Join(errs...)
 }
@@ -117,7 +122,7 @@ func (l *Ledger) Append(row *Row) error {
 		err := error(nil)
 		if len(l.buf) > jsonl.MaxLineBytes {
 			err = fmt.Errorf("append row of %d bytes: over %d", len(l.buf), jsonl.MaxLineBytes)
-		} else if err = jsonl.Append(l.f, l.size, l.buf); err != nil {
+		} else if err = l.write(); err != nil {
 			l.size = -1
 		}
 		if err != nil {
@@ -133,6 +138,16 @@ func (l *Ledger) Append(row *Row) error {
 		}
 		return nil
 	})
+}
+
+// write appends buf, with what the reserve gives where the disk is full.
+func (l *Ledger) write() error {
+	for {
+		err := jsonl.Append(l.f, l.size, l.buf)
+		if err == nil || !jsonl.NoSpace(err) || !l.spend(len(l.buf)) {
+			return err
+		}
+	}
 }
 
 // Sync makes every row appended so far survive a power failure.

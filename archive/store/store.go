@@ -32,6 +32,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"toolrun/archive/internal/jsonl"
 	"toolrun/archive/redact"
 )
 
@@ -121,8 +122,8 @@ func (s *Store) commit(t *temp, hash string, size int64) error {
 	made := false
 	err := rename(t.path, path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := os.Mkdir(filepath.Dir(path), dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
+		if err := jsonl.Calls.Mkdir(filepath.Dir(path), dirMode); err != nil && err != unix.EEXIST {
+			return &os.PathError{Op: "mkdir", Path: filepath.Dir(path), Err: err}
 		}
 		made = true
 		err = rename(t.path, path)
@@ -167,7 +168,7 @@ func syncPath(path string) error {
 // rename is os.Rename without its look at the target.
 func rename(from, to string) error {
 	for {
-		err := unix.Rename(from, to)
+		err := jsonl.Calls.Rename(from, to)
 		if err == unix.EINTR {
 			continue
 		}

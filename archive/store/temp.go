@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"toolrun/archive/internal/jsonl"
 )
 
 const tempPrefix = ".tmp-"
@@ -26,7 +28,7 @@ type temp struct {
 func (s *Store) create() (*temp, error) {
 	for try := 0; ; try++ {
 		path := filepath.Join(s.dir, tempPrefix+strconv.Itoa(os.Getpid())+"-"+rand.Text())
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+		f, err := createFile(path)
 		if errors.Is(err, fs.ErrNotExist) && try == 0 {
 			if err := os.MkdirAll(s.dir, dirMode); err != nil {
 				return nil, err
@@ -51,6 +53,19 @@ func (s *Store) create() (*temp, error) {
 	}
 }
 
+func createFile(path string) (*os.File, error) {
+	for {
+		fd, err := jsonl.Calls.Open(path, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, fileMode)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, &os.PathError{Op: "open", Path: path, Err: err}
+		}
+		return os.NewFile(uintptr(fd), path), nil
+	}
+}
+
 // hold takes the flock on f unless somebody has it, and tells whether f is held and still has a name.
 func hold(f *os.File) (bool, error) {
 	for {
@@ -69,16 +84,28 @@ func hold(f *os.File) (bool, error) {
 	}
 }
 
-// write appends b; os.File turns a short write into an error.
+// write appends b, whatever the kernel takes at a time.
 func (t *temp) write(b []byte) error {
-	_, err := t.file.Write(b)
-	return err
+	for len(b) > 0 {
+		n, err := jsonl.Calls.Write(int(t.file.Fd()), b)
+		if err == unix.EINTR {
+			continue
+		}
+		if err == nil && n == 0 {
+			err = unix.EIO
+		}
+		if err != nil {
+			return &os.PathError{Op: "write", Path: t.path, Err: err}
+		}
+		b = b[n:]
+	}
+	return nil
 }
 
 // discard removes the file unless it got its name, and lets go of it.
 func (t *temp) discard() {
 	if !t.renamed {
-		os.Remove(t.path)
+		_ = jsonl.Calls.Unlink(t.path) // what is left Sweep removes
 	}
 	t.file.Close()
 }

@@ -22,7 +22,7 @@ type Run struct {
 	path  string
 	now   func() time.Time
 	role  *redact.Text
-	wrote func()
+	hooks Hooks
 
 	mu     sync.Mutex
 	f      *os.File
@@ -35,29 +35,36 @@ type Run struct {
 	sum    hash.Hash // of what this process wrote, from the first line on; nil where another began the file
 }
 
+// Hooks are what the data directory has to do with a run; each may be nil.
+type Hooks struct {
+	Around func(create func() error) error // makes the file: nobody may take it for a dead run's in between
+	Ready  func() error                    // whether a call may begin
+	Space  func(n int) bool                // frees space for n bytes of a call that has begun; false: there is none
+	Wrote  func()                          // after each line
+}
+
 // Create makes the file with its first line and holds the flock. The caller sees to it that nobody takes the file for a
 // dead run's in between (archive.Dir.Begin does).
 func Create(path string, h Header, now func() time.Time) (*Run, error) {
-	r := New(path, h, now, nil, nil)
+	r := New(path, h, now, Hooks{})
 	return r, r.Begin()
 }
 
-// New returns a run that makes its file by around(create) when Begin is called, or at its first line where that failed.
-// It calls wrote after each line; both may be nil.
-func New(path string, h Header, now func() time.Time, around func(create func() error) error, wrote func()) *Run {
-	r := &Run{id: h.RunID, path: path, now: now, role: h.Role, open: map[string]struct{}{}, wrote: wrote, sum: sha256.New()}
+// New returns a run that makes its file when Begin is called, or at its first line where that failed.
+func New(path string, h Header, now func() time.Time, hooks Hooks) *Run {
+	r := &Run{id: h.RunID, path: path, now: now, role: h.Role, open: map[string]struct{}{}, hooks: hooks, sum: sha256.New()}
 	create := func() error { return r.create(h) }
 	r.begin = create
-	if around != nil {
-		r.begin = func() error { return around(create) }
+	if hooks.Around != nil {
+		r.begin = func() error { return hooks.Around(create) }
 	}
 	return r
 }
 
 // Resume takes over the file of a dead run, on which the caller holds the flock, to write what is missing. size is its
 // length, which ends in a newline; open are its calls without a result.
-func Resume(id string, f *os.File, size int64, open []string, now func() time.Time) *Run {
-	r := &Run{id: id, path: f.Name(), now: now, f: f, size: size, open: map[string]struct{}{}}
+func Resume(id string, f *os.File, size int64, open []string, now func() time.Time, hooks Hooks) *Run {
+	r := &Run{id: id, path: f.Name(), now: now, f: f, size: size, open: map[string]struct{}{}, hooks: hooks}
 	for _, id := range open {
 		r.open[id] = struct{}{}
 	}
@@ -86,6 +93,11 @@ func (r *Run) Open() int {
 
 // ToolCall writes the line that must stand before anything of the call runs.
 func (r *Run) ToolCall(c Call) error {
+	if r.hooks.Ready != nil {
+		if err := r.hooks.Ready(); err != nil {
+			return err
+		}
+	}
 	at := c.At
 	if at.IsZero() {
 		at = r.now()
@@ -97,7 +109,13 @@ func (r *Run) ToolCall(c Call) error {
 // ToolResult writes the line that follows the row.
 func (r *Run) ToolResult(res Result) error {
 	id := res.Row.ToolCallID.String()
-	return r.write(func(dst []byte) []byte { return appendResult(dst, r.id, r.now(), res) }, func() { delete(r.open, id) })
+	line := func(dst []byte) []byte { return appendResult(dst, r.id, r.now(), res) }
+	for {
+		err := r.write(line, func() { delete(r.open, id) })
+		if err == nil || !jsonl.NoSpace(err) || r.hooks.Space == nil || !r.hooks.Space(len(line(nil))) {
+			return err
+		}
+	}
 }
 
 // Session writes the first sight of a session; the caller sees to it that it is the first.
@@ -161,8 +179,8 @@ func (r *Run) write(line func([]byte) []byte, done func()) error {
 	if done != nil {
 		done()
 	}
-	if r.wrote != nil {
-		r.wrote()
+	if r.hooks.Wrote != nil {
+		r.hooks.Wrote()
 	}
 	return nil
 }

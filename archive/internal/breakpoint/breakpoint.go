@@ -72,6 +72,13 @@ func At(n int, how string, always bool) (undo func() int) {
 	jsonl.Calls.Fdatasync = func(fd int) error { return step(func() error { return saved.Fdatasync(fd) }, none) }
 	jsonl.Calls.Unlink = func(path string) error { return step(func() error { return saved.Unlink(path) }, none) }
 	jsonl.Calls.Rename = func(from, to string) error { return step(func() error { return saved.Rename(from, to) }, none) }
+	jsonl.Calls.Mkdir = func(path string, mode uint32) error {
+		return step(func() error { return saved.Mkdir(path, mode) }, none)
+	}
+	jsonl.Calls.Fallocate = func(fd int, mode uint32, offset, length int64) error {
+		return step(func() error { return saved.Fallocate(fd, mode, offset, length) }, none)
+	}
+	jsonl.Calls.Syncfs = func(fd int) error { return step(func() error { return saved.Syncfs(fd) }, none) }
 	jsonl.Calls.Open = func(path string, flags int, mode uint32) (fd int, err error) {
 		err = step(func() error { fd, err = saved.Open(path, flags, mode); return err }, none)
 		return fd, err

@@ -36,7 +36,21 @@ var Calls = struct {
 	Open      func(path string, flags int, mode uint32) (int, error)
 	Unlink    func(path string) error
 	Rename    func(from, to string) error
-}{unix.Write, unix.Pwrite, unix.Ftruncate, unix.Fsync, unix.Fdatasync, unix.Open, unix.Unlink, unix.Rename}
+	Mkdir     func(path string, mode uint32) error
+	Fallocate func(fd int, mode uint32, offset, length int64) error
+	Syncfs    func(fd int) error
+}{
+	unix.Write, unix.Pwrite, unix.Ftruncate, unix.Fsync, unix.Fdatasync, unix.Open, unix.Unlink, unix.Rename, unix.Mkdir,
+	unix.Fallocate, unix.Syncfs,
+}
+
+// ErrShort means that a write took only a part of a line, as it does where space runs out.
+var ErrShort = errors.New("short write (no space?)")
+
+// NoSpace tells whether an error is for want of space.
+func NoSpace(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, ErrShort)
+}
 
 // OpenAppend opens path to append and to read, and creates it with mode 0600 where it is missing.
 func OpenAppend(path string, flags int) (*os.File, error) {
@@ -61,7 +75,7 @@ func Append(f *os.File, size int64, line []byte) error {
 		return nil
 	}
 	if err == nil {
-		err = fmt.Errorf("only %d of %d bytes were taken (no space?)", n, len(line))
+		err = fmt.Errorf("%w: %d of %d bytes were taken", ErrShort, n, len(line))
 	}
 	// Killed here: a torn tail, which the next process to append repairs.
 	if undo := Calls.Truncate(fd, size); undo != nil {
