@@ -31,7 +31,7 @@ func BenchmarkStream(b *testing.B) {
 	log := innocentLog(4 << 20)
 	many := map[string]string{}
 	for i := range 20 {
-		many[fmt.Sprint(i)] = fmt.Sprintf("%x", sha256.Sum256([]byte{byte(i)}))
+		many[fmt.Sprint(i)] = fmt.Sprintf("%x", sha256.Sum256([]byte{byte(i), 1}))
 	}
 	account := `{"type":"service_account","private_key":"-----BEGIN PRIVATE KEY-----\n` + strings.Join(pemBody(26, 64), `\n`) + `\n-----END PRIVATE KEY-----\n"}`
 	for name, secrets := range map[string]map[string]string{"a service account": {"A": account}, "no declared secrets": nil, "20 declared secrets": many, "awkward declared secrets": declared} {

@@ -7,18 +7,23 @@ import (
 
 // anchor is a literal that begins a match, or stands in front of one, and the rule that judges what follows it.
 type anchor struct {
-	lit  []byte // lower case if fold is set
-	fold bool   // ASCII letters match in either case
-	rule rule   // nil: the literal itself is the secret
-	need int    // after this many bytes the index has seen the anchor
+	lit   []byte     // 2 bytes at least; lower case if fold is set
+	fold  bool       // ASCII letters match in either case
+	edge  bool       // no word goes on in front of it, see edge
+	after *[256]bool // for a literal of 2 or 3 bytes: what may stand behind it; nil: anything
+	front *[256]bool // for a literal of 2 bytes: what may stand in front of it; nil: after tells more
+	rule  rule       // nil: the literal itself is the secret
+	need  int        // after this many bytes the index has seen the anchor
 }
 
 // verdict is what a rule says of one anchor.
 type verdict struct {
 	found bool
-	more  bool // cannot be told without more input; never said where the input is final
 	span  span
-	pem   bool // a private key may begin at span.start
+	rest  []span // further spans, behind the first
+	more  bool   // cannot be told without more input; never said where the input is final
+	from  int    // with more: no span will begin in front of it
+	pem   bool   // a private key may begin at span.start
 }
 
 // rule judges the anchor at b[at:], which is there as a whole. It may look back over lookBehind bytes and forward over
@@ -33,130 +38,219 @@ type span struct {
 }
 
 // lookBehind is how much of the input before an anchor a rule may look at.
-const lookBehind = 64
+const lookBehind = 1 << 10
 
-// index finds anchors. Each anchor is known by two pairs of its bytes, one at an even and one at an odd distance from
-// its begin, so that a look at every second pair of the input finds it; the rarest pairs are taken, so that text seldom
-// stops the search.
+// index finds anchors. Each anchor is known by two windows of 3 of its bytes, one at an even and one at an odd distance
+// from its begin, so that a look at every second window of the input finds it; the rarest windows are taken, so that text
+// seldom stops the search. Case is ignored until the anchor itself is compared.
 type index struct {
-	table   [1 << 16]uint16 // pair, first byte low → bucket, 0: none
-	buckets [][]ref
+	bits    [1 << (hashBits - 6)]uint64 // by hash of a window: some anchor has it
+	start   [1<<bucketBits + 1]uint32   // by the upper bits of the hash: where its refs begin
+	refs    []ref
 	tails   [256][]*anchor // by first byte: what the end of the input may be a beginning of
+	short   []*anchor      // those whose windows reach over their end
 	maxNeed int
+	held    bool // there is something that no anchor tells, see held
 }
 
-// ref says that a pair stands off bytes behind the begin of an anchor.
+const (
+	hashBits   = 18 // 32 KiB, which stay in the first cache
+	bucketBits = 12
+	foldAll    = 0x2020202020202020
+)
+
+// ref says that a window stands off bytes behind the begin of an anchor (or one byte in front of it).
 type ref struct {
-	a   *anchor
-	off int
+	window uint32
+	off    int32
+	anchor *anchor
 }
+
+// hash of the lower 3 bytes of v.
+func hash(v uint32) uint32 { return v << 8 * 0x9E3779B1 >> (32 - hashBits) }
 
 func newIndex(anchors []*anchor) *index {
-	x := &index{buckets: make([][]ref, 1)}
+	x := &index{}
+	var refs []ref
 	for _, a := range anchors {
-		even, odd := rarestPairs(a.lit)
-		a.need = max(even, odd) + 2
+		n := len(refs)
+		if len(a.lit) > 3 {
+			even, odd := rarestWindows(a.lit)
+			refs = append(refs, ref{triple(a.lit[even:]), int32(even), a}, ref{triple(a.lit[odd:]), int32(odd), a})
+		} else {
+			refs = append(refs, shortWindows(a)...)
+		}
+		for _, r := range refs[n:] {
+			a.need = max(a.need, int(r.off)+3)
+		}
 		x.maxNeed = max(x.maxNeed, a.need)
-		x.add(a, even)
-		x.add(a, odd)
+		if a.need > len(a.lit) {
+			x.short = append(x.short, a)
+		}
 		for _, c := range cases(a.lit[0], a.fold) {
 			x.tails[c] = append(x.tails[c], a)
 		}
 	}
+	for _, r := range refs {
+		h := hash(r.window)
+		x.bits[h>>6] |= 1 << (h & 63)
+		x.start[h>>(hashBits-bucketBits)+1]++
+	}
+	for i := range len(x.start) - 1 {
+		x.start[i+1] += x.start[i]
+	}
+	x.refs = make([]ref, len(refs))
+	next := x.start
+	for _, r := range refs {
+		i := &next[hash(r.window)>>(hashBits-bucketBits)]
+		x.refs[*i] = r
+		*i++
+	}
 	return x
 }
 
-func (x *index) add(a *anchor, off int) {
-	for _, lo := range cases(a.lit[off], a.fold) {
-		for _, hi := range cases(a.lit[off+1], a.fold) {
-			slot := &x.table[uint16(lo)|uint16(hi)<<8]
-			if *slot == 0 {
-				*slot = uint16(len(x.buckets))
-				x.buckets = append(x.buckets, nil)
-			}
-			x.buckets[*slot] = append(x.buckets[*slot], ref{a, off})
-		}
-	}
+// triple is 3 bytes as the search sees them.
+func triple(b []byte) uint32 {
+	return (uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16) | foldAll&0xFFFFFF
 }
 
-// search calls hit for every anchor that begins in b[from:], complete or cut off by the end of b, in no order and
-// perhaps twice.
-func (x *index) search(b []byte, from int, hit func(a *anchor, at int, whole bool)) {
-	look := func(i int, bucket uint16) {
-		for _, r := range x.buckets[bucket] {
-			if at := i - r.off; at >= from {
-				if n := r.a.match(b[at:]); n > 0 {
-					hit(r.a, at, n == len(r.a.lit))
+// shortWindows returns the windows of an anchor of 2 or 3 bytes, which reach over its end or its begin.
+func shortWindows(a *anchor) []ref {
+	var list []ref
+	add := func(off int32, x, y, z byte) { list = append(list, ref{triple([]byte{x, y, z}), off, a}) }
+	after := folds(a.after)
+	if len(a.lit) == 3 {
+		add(0, a.lit[0], a.lit[1], a.lit[2])
+	} else {
+		for _, c := range after {
+			add(0, a.lit[0], a.lit[1], c)
+		}
+	}
+	switch {
+	case a.front != nil:
+		for _, c := range folds(a.front) {
+			add(-1, c, a.lit[0], a.lit[1])
+		}
+	case len(a.lit) == 3:
+		for _, c := range after {
+			add(1, a.lit[1], a.lit[2], c)
+		}
+	default:
+		for _, c := range after {
+			for _, d := range after {
+				add(1, a.lit[1], c, d)
+			}
+		}
+	}
+	return list
+}
+
+// folds returns the bytes of the set, or all, without regard to case.
+func folds(set *[256]bool) (list []byte) {
+	var seen [256]bool
+	for c := range 256 {
+		if f := byte(c) | 0x20; (set == nil || set[c]) && !seen[f] {
+			seen[f] = true
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// hit is an anchor in the input, complete or cut off by its end.
+type hit struct {
+	anchor *anchor
+	at     int
+	whole  bool
+}
+
+// search appends every anchor that begins in b[from:], each once. Where b is final, some of those that
+// its end cuts off are left out.
+func (x *index) search(hits []hit, b []byte, from int, final bool) []hit {
+	i := from
+	for ; i+10 <= len(b); i += 8 {
+		t := b[i : i+10]
+		v, w := binary.LittleEndian.Uint64(t)|foldAll, binary.LittleEndian.Uint64(t[2:])|foldAll
+		p, q, r, s := hash(uint32(v)), hash(uint32(v>>16)), hash(uint32(v>>32)), hash(uint32(w>>32))
+		if x.bits[p>>6]&(1<<(p&63)) != 0 {
+			hits = x.look(hits, b, from, i)
+		}
+		if x.bits[q>>6]&(1<<(q&63)) != 0 {
+			hits = x.look(hits, b, from, i+2)
+		}
+		if x.bits[r>>6]&(1<<(r&63)) != 0 {
+			hits = x.look(hits, b, from, i+4)
+		}
+		if x.bits[s>>6]&(1<<(s&63)) != 0 {
+			hits = x.look(hits, b, from, i+6)
+		}
+	}
+	for ; i+3 <= len(b); i += 2 {
+		hits = x.look(hits, b, from, i)
+	}
+	// Near the end an anchor may have begun whose windows are not there yet.
+	if final {
+		for _, a := range x.short {
+			for i = max(from, len(b)-a.need+1); i+len(a.lit) <= len(b); i++ {
+				if a.match(b, i) {
+					hits = append(hits, hit{a, i, true})
 				}
 			}
 		}
+		return hits
 	}
-	i := from
-	for ; i+8 <= len(b); i += 8 {
-		v := binary.LittleEndian.Uint64(b[i:])
-		p, q, r, s := x.table[uint16(v)], x.table[uint16(v>>16)], x.table[uint16(v>>32)], x.table[v>>48]
-		if p|q|r|s == 0 {
-			continue
-		}
-		look(i, p)
-		look(i+2, q)
-		look(i+4, r)
-		look(i+6, s)
-	}
-	for ; i+2 <= len(b); i += 2 {
-		look(i, x.table[binary.LittleEndian.Uint16(b[i:])])
-	}
-	// Near the end an anchor may have begun whose pairs are not there yet.
 	for i = max(from, len(b)-x.maxNeed+1); i < len(b); i++ {
 		for _, a := range x.tails[b[i]] {
-			if len(b)-i < a.need && a.match(b[i:]) > 0 {
-				hit(a, i, len(b)-i >= len(a.lit))
+			if len(b)-i < a.need && a.match(b, i) {
+				hits = append(hits, hit{a, i, len(b)-i >= len(a.lit)})
 			}
 		}
 	}
+	return hits
 }
 
-// match returns the length of the anchor where b begins with it, the length of b where b is a beginning of it, else 0.
-func (a *anchor) match(b []byte) int {
-	n := min(len(b), len(a.lit))
-	if !a.fold {
-		if !bytes.Equal(b[:n], a.lit[:n]) {
-			return 0
-		}
-		return n
-	}
-	for i, c := range a.lit[:n] {
-		if lower(b[i]) != c {
-			return 0
+// look appends the anchors that have the window at b[i:].
+func (x *index) look(hits []hit, b []byte, from, i int) []hit {
+	v := triple(b[i:])
+	bucket := hash(v) >> (hashBits - bucketBits)
+	for _, r := range x.refs[x.start[bucket]:x.start[bucket+1]] {
+		if at := i - int(r.off); r.window == v && at >= from && r.anchor.match(b, at) {
+			hits = append(hits, hit{r.anchor, at, len(b)-at >= len(r.anchor.lit)})
 		}
 	}
-	return n
+	return hits
 }
 
-// rarestPairs returns the even and the odd offset in lit, which has 3 bytes at least, where the rarest pairs stand.
-func rarestPairs(lit []byte) (even, odd int) {
-	best := [2]int{-1, -1}
-	for i := 0; i+2 <= len(lit) && i < 16; i++ {
-		if k := &best[i%2]; *k < 0 || frequency(lit[i])*frequency(lit[i+1]) < frequency(lit[*k])*frequency(lit[*k+1]) {
-			*k = i
+// match tells whether the anchor, or a beginning of it that the end of b cuts off, stands at b[at:].
+func (a *anchor) match(b []byte, at int) bool {
+	s := b[at:min(len(b), at+len(a.lit))]
+	if a.fold {
+		for i, c := range s {
+			if lower(c) != a.lit[i] {
+				return false
+			}
+		}
+	} else if !bytes.Equal(s, a.lit[:len(s)]) {
+		return false
+	}
+	if a.front != nil && at > 0 && !a.front[b[at-1]] {
+		return false
+	}
+	if end := at + len(a.lit); a.after != nil && end < len(b) && !a.after[b[end]] {
+		return false
+	}
+	return !a.edge || edge(b, at)
+}
+
+// rarestWindows returns the even and the odd offset in lit, which has 4 bytes at least, where the rarest windows stand.
+func rarestWindows(lit []byte) (even, odd int) {
+	best, most := [2]int{}, [2]int{-1, -1}
+	for i := 0; i+3 <= len(lit) && i < 16; i++ {
+		if r := rarity(lit[i:]); r > most[i%2] {
+			best[i%2], most[i%2] = i, r
 		}
 	}
 	return best[0], best[1]
-}
-
-// frequency ranks bytes by how often they stand in logs and source.
-func frequency(c byte) int {
-	switch {
-	case bytes.IndexByte([]byte(" etaoinsr"), c) >= 0:
-		return 12
-	case bytes.IndexByte([]byte("lhdcumfpg\t\n0"), c) >= 0:
-		return 8
-	case 'a' <= c && c <= 'z', '1' <= c && c <= '9', bytes.IndexByte([]byte("./-_=\"(),:"), c) >= 0:
-		return 5
-	case 'A' <= c && c <= 'Z':
-		return 3
-	}
-	return 2
 }
 
 func cases(c byte, fold bool) []byte {

@@ -8,10 +8,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// JSON redacts the strings and the keys of a JSON value; each string is unescaped first and looked at alone. White space,
-// literals and whatever holds no secret stay byte for byte. A number that holds a declared secret becomes a string. Keys
-// that become equal get "#1", "#2", … behind the mark. It is an error if value is not valid JSON in the strict sense
-// (RFC 7493: no duplicate keys, no lone surrogates).
+// JSON redacts the strings and the keys of a JSON value; each string is unescaped first and looked at alone, and is masked
+// whole where its key says that it is a secret. White space, literals and whatever holds no secret stay byte for byte. A
+// number that is or holds a secret becomes a string. Keys that become equal get "#1", "#2", … behind the mark. It is an
+// error if value is not valid JSON in the strict sense (RFC 7493: no duplicate keys, no lone surrogates).
 func (r *Rules) JSON(value []byte) (JSON, error) {
 	if !jsontext.Value(value).IsValid() {
 		return JSON{}, fmt.Errorf("redact: not valid JSON")
@@ -53,10 +53,12 @@ type walker struct {
 	marks  int
 	keys   int // redacted keys
 	suffix int // number behind the first redacted key; 0: none
+	levels []level
 }
 
 func (w *walker) walk(v []byte) {
 	w.in = v
+	w.levels = append(w.levels[:0], level{})
 	for i := 0; i < len(v); {
 		switch c := v[i]; {
 		case c == '"':
@@ -68,16 +70,22 @@ func (w *walker) walk(v []byte) {
 			for end < len(v) && (alnum.has(v[end]) || v[end] == '.' || v[end] == '+' || v[end] == '-') {
 				end++
 			}
-			if _, n := apply(w.rules.declared, v[i:end]); n > 0 {
-				w.replace(i, end, Mark, n)
-			}
+			w.number(i, end)
 			i = end
+		case c == '{' || c == '[':
+			w.levels = append(w.levels, w.top().inside(c == '{'))
+			i++
+		case c == '}' || c == ']':
+			w.levels = w.levels[:len(w.levels)-1]
+			i++
 		default:
 			i++
 		}
 	}
 	w.out = append(w.out, v[w.done:]...)
 }
+
+func (w *walker) top() *level { return &w.levels[len(w.levels)-1] }
 
 // replace puts the string s in place of in[from:to].
 func (w *walker) replace(from, to int, s string, marks int) {
@@ -86,23 +94,64 @@ func (w *walker) replace(from, to int, s string, marks int) {
 	w.marks += marks
 }
 
+// number judges the number at in[from:to].
+func (w *walker) number(from, to int) {
+	_, n := apply(w.rules.declared, w.in[from:to])
+	if n == 0 && w.rules.shapes && w.top().says().password(w.in[from:to]) {
+		n = 1
+	}
+	if n > 0 {
+		w.replace(from, to, Mark, n)
+	}
+}
+
 // string judges the JSON string at in[from:to].
 func (w *walker) string(from, to int) {
 	content := w.in[from+1 : to-1]
 	if bytes.IndexByte(content, '\\') >= 0 {
 		content, _ = jsontext.AppendUnquote(nil, w.in[from:to]) // valid, so no error
 	}
-	redacted, n := apply(w.rules.index(), content)
-	if n == 0 {
+	l := w.top()
+	if l.object && isKey(w.in, to) {
+		w.name(l, content, from, to)
 		return
 	}
-	if isKey(w.in, to) {
+	if w.rules.shapes && w.masked(l, content, from, to) {
+		return
+	}
+	if redacted, n := apply(w.rules.index(), content); n > 0 {
+		w.replace(from, to, string(redacted), n)
+	}
+}
+
+// name takes notice of a key, and redacts it.
+func (w *walker) name(l *level, content []byte, from, to int) {
+	l.enter(content)
+	if redacted, n := apply(w.rules.index(), content); n > 0 {
 		if w.suffix > 0 {
 			redacted = strconv.AppendInt(append(redacted, '#'), int64(w.suffix+w.keys), 10)
 		}
 		w.keys++
+		w.replace(from, to, string(redacted), n)
 	}
-	w.replace(from, to, string(redacted), n)
+}
+
+// masked masks a value whole if a key or an option says that it is a secret.
+func (w *walker) masked(l *level, content []byte, from, to int) bool {
+	if l.says().secret(content) {
+		w.replace(from, to, Mark, 1)
+		return true
+	}
+	if l.object {
+		l.pairWith(content)
+		return false
+	}
+	text, ok := l.option.value(string(content))
+	l.option.next(string(content))
+	if ok {
+		w.replace(from, to, text.s, text.n)
+	}
+	return ok
 }
 
 // stringEnd returns where the JSON string at v[i:] ends.

@@ -1,6 +1,9 @@
 package redact
 
-import "slices"
+import (
+	"slices"
+	"sync"
+)
 
 // Rules says what a secret is. It is immutable and safe for concurrent use.
 type Rules struct {
@@ -9,8 +12,19 @@ type Rules struct {
 	shapes   bool
 }
 
-// New returns the rules for the declared secrets, name to value, and the shapes of well-known tokens. Values under 8
-// bytes are the catalog's error; under 3 bytes they are ignored here.
+// shapeAnchors are made once; what they find is judged by expressions that are compiled when they are first needed.
+var shapeAnchors = sync.OnceValue(func() []*anchor { return slices.Concat(shapes(), keyAnchors(), extras(), providerAnchors()) })
+
+var shapesOnly = sync.OnceValue(func() *index { return shapeIndex(nil) })
+
+func shapeIndex(declared []*anchor) *index {
+	x := newIndex(slices.Concat(declared, shapeAnchors()))
+	x.held = true
+	return x
+}
+
+// New returns the rules for the declared secrets, name to value, and everything that is a secret by its name or its
+// shape. Values under 8 bytes are the catalog's error; under 3 bytes they are ignored here.
 func New(secrets map[string]string) *Rules {
 	values := make([]string, 0, len(secrets))
 	for _, v := range secrets {
@@ -27,12 +41,14 @@ func New(secrets map[string]string) *Rules {
 			}
 		}
 	}
-	declared := newIndex(anchors)
-	return &Rules{all: newIndex(append(anchors[:len(anchors):len(anchors)], shapes()...)), declared: declared, shapes: true}
+	if len(anchors) == 0 {
+		return &Rules{all: shapesOnly(), declared: &index{}, shapes: true}
+	}
+	return &Rules{all: shapeIndex(anchors), declared: newIndex(anchors), shapes: true}
 }
 
-// Shapes returns the same rules with the shapes of well-known tokens or, for a tool that says redact = false, without
-// them; declared secrets are always masked.
+// Shapes returns the same rules with what is a secret by its name or shape or, for a tool that says redact = false,
+// without that; declared secrets are always masked.
 func (r *Rules) Shapes(on bool) *Rules {
 	return &Rules{all: r.all, declared: r.declared, shapes: on}
 }
@@ -52,17 +68,25 @@ func (r *Rules) Text(s string) Text {
 	return Text{s: s}
 }
 
-// Strings redacts an argv array; each string alone. nil gives null.
+// Strings redacts an argv array: each string alone, and whole where the option in front of it says that it is a secret.
+// nil gives null.
 func (r *Rules) Strings(list []string) JSON {
 	if list == nil {
 		return JSON{}
 	}
 	j := JSON{b: []byte("[")}
+	var before option
 	for i, s := range list {
 		if i > 0 {
 			j.b = append(j.b, ',')
 		}
 		t := r.Text(s)
+		if r.shapes {
+			if masked, ok := before.value(s); ok {
+				t = masked
+			}
+			before.next(s)
+		}
 		j.b = appendQuote(j.b, t.s)
 		j.n += t.n
 	}

@@ -4,8 +4,8 @@ import "slices"
 
 // scanner masks what the index and its rules find in buf, as buf grows at its end.
 //
-// Every anchor is judged exactly once, in the pass that first can. Output stops in front of the first anchor that cannot
-// be judged yet; the next pass searches from there again. Matches are kept in order of their begin, and overlapping
+// Every anchor is judged exactly once, in the pass that first can: the first one that cannot be judged yet and all behind
+// it are searched for again by the next pass. Output stops in front of what such an anchor may mask. Matches are kept in order of their begin, and overlapping
 // ones become one mark, so that neither the order of rules nor that of passes shows in the result.
 type scanner struct {
 	index *index
@@ -19,7 +19,8 @@ type scanner struct {
 	pem   pem
 	marks int
 
-	pending []candidate // of this pass
+	hits    []hit // of this pass
+	pending []candidate
 }
 
 // candidate is a verdict and where its anchor begins.
@@ -47,43 +48,52 @@ func (s *scanner) pass(grown int, emit func([]byte) error) error {
 	if s.pem.active {
 		safe = min(safe, s.pem.advance(s.buf, s.final, s.insert))
 	}
-	return s.flush(safe, emit)
+	return s.flush(max(safe, s.out), emit)
 }
 
-// judge searches buf for anchors and returns where the first begins that cannot be judged yet.
-func (s *scanner) judge() int {
-	hold := len(s.buf)
+// judge searches buf for anchors, and returns up to where it is known what is a secret.
+func (s *scanner) judge() (safe int) {
+	safe = len(s.buf)
+	hold := len(s.buf) // where the first anchor begins that cannot be judged yet
 	s.pending = s.pending[:0]
-	s.index.search(s.buf, s.pos, func(a *anchor, at int, whole bool) {
-		if !whole {
+	s.hits = s.index.search(s.hits[:0], s.buf, s.pos, s.final)
+	for _, h := range s.hits {
+		if !h.whole {
 			if !s.final {
-				hold = min(hold, at)
+				hold, safe = min(hold, h.at), min(safe, h.at)
 			}
-			return
+			continue
 		}
-		v := verdict{found: true, span: span{start: at, end: at + len(a.lit)}}
-		if a.rule != nil {
-			v = a.rule(s.buf, at, s.final)
+		v := verdict{found: true, span: span{start: h.at, end: h.at + len(h.anchor.lit)}}
+		if h.anchor.rule != nil {
+			v = h.anchor.rule(s.buf, h.at, s.final)
 		}
 		if v.more {
-			hold = min(hold, at)
+			hold, safe = min(hold, h.at), min(safe, max(h.at, v.from))
 		} else if v.found {
-			s.pending = append(s.pending, candidate{at, v})
+			s.pending = append(s.pending, candidate{h.at, v})
 		}
-	})
+	}
 	slices.SortFunc(s.pending, func(a, b candidate) int { return a.at - b.at })
 	for _, c := range s.pending {
 		switch {
 		case c.at >= hold: // the next pass finds it again
+			safe = min(safe, c.v.begin())
 		case !c.v.pem:
 			s.insert(c.v.span)
+			for _, m := range c.v.rest {
+				s.insert(m)
+			}
 		case !s.pem.active || s.pem.pos < c.v.span.start:
 			s.pem.advance(s.buf[:c.at], true, s.insert) // an older key ends at BEGIN, if it did not before
 			s.pem.begin(c.v.span.start)
 		}
 	}
 	s.pos = hold
-	return hold
+	if s.index.held && !s.final {
+		safe = min(safe, held(s.buf))
+	}
+	return safe
 }
 
 // insert keeps a match in order of its begin.

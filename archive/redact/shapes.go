@@ -12,21 +12,24 @@ func shapes() []*anchor {
 		{lit: []byte("bearer"), fold: true, rule: bearer},
 		{lit: []byte("AKIA"), rule: awsKeyID},
 		{lit: []byte("ASIA"), rule: awsKeyID},
-		{lit: []byte("github_pat_"), rule: run("github_pat_", word, 22, 12)},
+		{lit: []byte("github_pat_"), rule: prefixed("github_pat_", word, 22, 12)},
 		{lit: []byte("PRIVATE KEY"), rule: privateKey},
+		{lit: []byte("basic"), fold: true, rule: basic},
+		{lit: []byte("://"), rule: urlPassword},
 	}
+	list = append(append(list, keyAnchors()...), extras()...)
 	for _, kind := range []string{"p", "o", "u", "s", "r"} {
-		list = append(list, &anchor{lit: []byte("gh" + kind + "_"), rule: run("ghp_", alnum, 36, 16)})
+		list = append(list, &anchor{lit: []byte("gh" + kind + "_"), rule: prefixed("ghp_", alnum, 36, 16)})
 	}
 	for _, kind := range []string{"a", "b", "p", "r", "s"} {
-		list = append(list, &anchor{lit: []byte("xox" + kind + "-"), rule: run("xoxb-", dashed, 10, 10)})
+		list = append(list, &anchor{lit: []byte("xox" + kind + "-"), rule: prefixed("xoxb-", dashed, 10, 10)})
 	}
 	return list
 }
 
-// run is the rule of a token that is a prefix and at least least bytes of a class; where the input ends inside the
+// prefixed is the rule of a token that is a prefix and at least least bytes of a class; where the input ends inside the
 // token, cut bytes will do.
-func run(prefix string, k class, least, cut int) rule {
+func prefixed(prefix string, k class, least, cut int) rule {
 	return func(b []byte, at int, final bool) verdict {
 		from := at + len(prefix)
 		end := k.end(b[:min(len(b), from+least)], from)
@@ -161,38 +164,4 @@ func afterAuthorization(b []byte, at int) bool {
 	}
 	const name = "authorization"
 	return i < at && i >= len(name) && bytes.EqualFold(b[i-len(name):i], []byte(name))
-}
-
-// boundary tells whether b[at] does not continue a word. A letter or digit before it may be the end of an escape: \n,
-// \x0a, \u000a, %3D, or ESC [ 3 1 m.
-func boundary(b []byte, at int) bool {
-	if at == 0 || !token.has(b[at-1]) {
-		return true
-	}
-	if at >= 2 && b[at-2] == '\\' || at >= 3 && b[at-3] == '%' && hexadecimal(b[at-2:at]) {
-		return true
-	}
-	if at >= 4 && b[at-4] == '\\' && b[at-3] == 'x' && hexadecimal(b[at-2:at]) {
-		return true
-	}
-	if at >= 6 && b[at-6] == '\\' && b[at-5] == 'u' && hexadecimal(b[at-4:at]) {
-		return true
-	}
-	if 'a' <= lower(b[at-1]) && lower(b[at-1]) <= 'z' {
-		i := at - 1
-		for i > 0 && at-i < 20 && ('0' <= b[i-1] && b[i-1] <= '9' || b[i-1] == ';') {
-			i--
-		}
-		return i > 0 && b[i-1] == '[' && (i < at-1 || i > 1 && b[i-2] == 0x1b)
-	}
-	return false
-}
-
-func hexadecimal(s []byte) bool {
-	for _, c := range s {
-		if !('0' <= c && c <= '9' || 'a' <= lower(c) && lower(c) <= 'f') {
-			return false
-		}
-	}
-	return true
 }

@@ -1,0 +1,78 @@
+package redact
+
+// Assignments as the rule file sees them: a name, up to 20 characters that may belong to it, quotes, an operator,
+// quotes, a value (cmd/generate/config/utils/generate.go of gitleaks).
+const (
+	nameRest   = 40 // the rest of a name and those 20 characters
+	beforeSign = 3  // white space and quotes in front of the operator
+	signLength = 4
+	beforeRest = 5 // white space, quotes and = behind it
+)
+
+func filler(c byte) bool { return word.has(c) || c == ' ' || c == '\t' || c == '.' || c == '-' }
+
+func space(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
+
+// afterName returns where the value begins that is assigned to the name that ends in front of b[i:].
+func afterName(b []byte, i, rest int) (value int, found, more bool) {
+	j := i
+	for j < len(b) && j-i < rest && filler(b[j]) {
+		j++
+	}
+	k := j
+	for k < len(b) && k-j < beforeSign && (space(b[k]) || b[k] == '\'' || b[k] == '"') {
+		k++
+	}
+	sign := k
+	for k < len(b) && k-sign < signLength && (b[k] == '=' || b[k] == '>' || b[k] == ':' || b[k] == '|' || b[k] == '?' || b[k] == ',') {
+		k++
+	}
+	if k == sign && k < len(b) {
+		return 0, false, false
+	}
+	value = k
+	for value < len(b) && value-k < beforeRest && (space(b[value]) || b[value] == '\'' || b[value] == '"' || b[value] == '`' || b[value] == '=') {
+		value++
+	}
+	return value, value < len(b), value == len(b)
+}
+
+// named judges what is assigned to a name at b[at:], of which n bytes are known.
+func named(list []*provider, n int, b []byte, at int, final bool) (v verdict) {
+	value, found, more := afterName(b, at+n, nameRest)
+	if more && !final {
+		return verdict{more: true, from: len(b)}
+	}
+	if !found {
+		return verdict{}
+	}
+	for _, p := range list {
+		end := run(p.has, b, value, p.most()+1)
+		switch {
+		case p.undecided(b, value, end, final):
+			v.add(verdict{more: true, from: value})
+		case end-value >= p.min:
+			v.add(p.match(b, value, at, end))
+		}
+	}
+	return v
+}
+
+// value judges a value that begins at b[at:] and whose name stands in front of it.
+func (p *provider) value(b []byte, at int, final bool) verdict {
+	end := run(p.has, b, at, p.most()+1)
+	if p.undecided(b, at, end, final) {
+		return verdict{more: true, from: at}
+	}
+	if end-at < p.min {
+		return verdict{}
+	}
+	p.compile()
+	from := max(0, at-2*nameRest)
+	for _, m := range p.re.FindAllSubmatchIndex(b[from:end], -1) {
+		if from+m[2] == at {
+			return p.judge(b, at, from, end, m)
+		}
+	}
+	return verdict{}
+}

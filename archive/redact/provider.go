@@ -1,0 +1,299 @@
+package redact
+
+import (
+	"bytes"
+	"regexp"
+	"sync"
+)
+
+//go:generate go -C oracle run ./gen
+
+// provider is a rule of gitleaks, cut into what finds its matches fast: literals that a match begins with, and the
+// lengths and bytes that its expression then asks for. The expression itself is compiled when all of that fits for the
+// first time, and looks at no more than the run of bytes that fits.
+type provider struct {
+	id      string
+	mode    mode
+	expr    string   // RE2
+	lits    []string // lower case if fold is set
+	fold    bool
+	edge    bool // a match begins at a word boundary
+	closed  bool // no word goes on at the end of a match
+	min     int  // bytes of the match (byToken) or of the value
+	max     int  // 0: unbounded
+	set     string
+	entropy float64 // bits a byte that the secret must have more than
+	group   int     // of the expression, that holds the secret; 0: the first that matched
+	allow   []*allowlist
+
+	once sync.Once
+	re   *regexp.Regexp
+	has  *[256]bool // set
+	open class      // over which a secret may go on behind the match
+	weak bool       // the literal is short, or nothing tells it from base64
+}
+
+// noWord is what may stand in front of a match that begins at a word boundary, which for short literals takes no escapes.
+var noWord = func() *[256]bool {
+	var set [256]bool
+	for c := range set {
+		set[c] = !word.has(byte(c))
+	}
+	return &set
+}()
+
+type mode uint8
+
+const (
+	byToken mode = iota // literals begin the token
+	byName              // literals begin a name, such as heroku, and the value follows: HEROKU_KEY = "…"
+	byValue             // the same, but literals begin the value
+)
+
+// longest is how much of a match without a bound is looked at.
+const longest = 1 << 10
+
+// providerAnchors returns the anchors of all providers; those that share a literal share an anchor.
+func providerAnchors() []*anchor {
+	type key struct {
+		lit  string
+		mode mode
+		fold bool
+		edge bool
+	}
+	groups := map[key][]*provider{}
+	var order []key
+	sets := map[string]*[256]bool{}
+	for _, p := range providers {
+		if sets[p.set] == nil {
+			sets[p.set] = ranges(p.set)
+		}
+		p.has = sets[p.set]
+		for _, lit := range p.lits {
+			k := key{lit, p.mode, p.fold, p.edge}
+			if groups[k] == nil {
+				order = append(order, k)
+			}
+			groups[k] = append(groups[k], p)
+		}
+	}
+	var list []*anchor
+	for _, k := range order {
+		group := groups[k]
+		a := &anchor{lit: []byte(k.lit), fold: k.fold, edge: k.edge}
+		switch k.mode {
+		case byToken:
+			a.after = group[0].has
+			if len(k.lit) == 2 && k.edge {
+				a.front = noWord
+			}
+			a.rule = func(b []byte, at int, final bool) (v verdict) {
+				for _, p := range group {
+					v.add(p.token(b, at, final))
+				}
+				return v
+			}
+		case byName:
+			a.rule = func(b []byte, at int, final bool) verdict { return named(group, len(k.lit), b, at, final) }
+		case byValue:
+			a.rule = func(b []byte, at int, final bool) (v verdict) {
+				for _, p := range group {
+					v.add(p.value(b, at, final))
+				}
+				return v
+			}
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+// ranges reads "azAZ--" as the set of a-z, A-Z and -.
+func ranges(s string) *[256]bool {
+	var set [256]bool
+	for i := 0; i < len(s); i += 2 {
+		for c := int(s[i]); c <= int(s[i+1]); c++ {
+			set[c] = true
+		}
+	}
+	if set['\t'] && set['z'] && set['^'] { // anything but a few: not only ASCII
+		for c := 128; c < 256; c++ {
+			set[c] = true
+		}
+	}
+	return &set
+}
+
+// add joins what two rules say of one anchor: nothing is certain before both have said.
+func (v *verdict) add(w verdict) {
+	switch {
+	case !w.more && !w.found:
+	case !v.more && !v.found:
+		*v = w
+	case v.more || w.more:
+		*v = verdict{more: true, from: min(v.begin(), w.begin())}
+	default:
+		v.rest = append(append(v.rest, w.span), w.rest...)
+	}
+}
+
+// begin is in front of all that the verdict masks or may mask.
+func (v *verdict) begin() int {
+	if v.more {
+		return v.from
+	}
+	at := v.span.start
+	for _, m := range v.rest {
+		at = min(at, m.start)
+	}
+	return at
+}
+
+// run returns where the run of bytes of the set that begins at b[from:] ends, at most n bytes on.
+func run(set *[256]bool, b []byte, from, n int) int {
+	end := min(len(b), from+n)
+	for from < end && set[b[from]] {
+		from++
+	}
+	return from
+}
+
+// most is how many bytes the match or value is at most looked at.
+func (p *provider) most() int {
+	if p.max == 0 {
+		return longest
+	}
+	return p.max
+}
+
+// token judges a match that begins at b[at:].
+func (p *provider) token(b []byte, at int, final bool) verdict {
+	end := run(p.has, b, at, p.most()+1)
+	if p.undecided(b, at, end, final) {
+		return verdict{more: true, from: at}
+	}
+	if end-at < p.min {
+		if final && end == len(b) && p.cutOff(b, at, end) {
+			return verdict{found: true, span: span{start: at, end: end}}
+		}
+		return verdict{}
+	}
+	return p.match(b, at, at, end)
+}
+
+// undecided tells whether a run of bytes up to b[end] may go on behind the end of b, or what follows it is not there yet.
+func (p *provider) undecided(b []byte, from, end int, final bool) bool {
+	return !final && (end == len(b) && end-from <= p.most() || end+1 == len(b) && b[end] == '.' && end-from >= p.min)
+}
+
+// cutOff tells whether b[at:end], where the input ends, is so much of a token that the rest should not be guessed.
+func (p *provider) cutOff(b []byte, at, end int) bool {
+	for _, lit := range p.lits {
+		if n := end - at - len(lit); len(lit) >= 4 && n >= 12 && 2*n >= p.min-len(lit) && (&anchor{lit: []byte(lit), fold: p.fold}).match(b, at) {
+			return entropy(b[at+len(lit):end]) > 2.5 && p.has['0'] && p.max > 0
+		}
+	}
+	return false
+}
+
+// match runs the expression over b[from:end], with what may follow at b[end:], and judges the secret in it.
+func (p *provider) match(b []byte, at, from, end int) verdict {
+	m := p.find(b[from:end])
+	if m == nil {
+		return verdict{}
+	}
+	return p.judge(b, at, from, end, m)
+}
+
+func (p *provider) compile() {
+	p.once.Do(func() {
+		start := "^"
+		if p.mode == byValue {
+			start = ""
+		}
+		p.re = regexp.MustCompile(start + "(?:" + p.expr + ")")
+		p.open = around(p.has)
+		for _, lit := range p.lits {
+			p.weak = p.weak || p.mode == byToken && (len(lit) < 4 || alnum.end([]byte(lit), 0) == len(lit))
+		}
+		if p.id == "jwt-base64" {
+			p.open = wrapped
+		}
+	})
+}
+
+func (p *provider) find(b []byte) []int {
+	p.compile()
+	return p.re.FindSubmatchIndex(b)
+}
+
+// judge holds a match against what must not stand around it, the entropy and the allowlists.
+func (p *provider) judge(b []byte, at, from, end int, m []int) verdict {
+	stop := from + m[1]
+	open := !p.closed || p.max == 0 && end-at > p.most()
+	if !open && (stop != end || end < len(b) && !p.ends(b, end)) {
+		return verdict{}
+	}
+	if p.weak && p.closed && (at > 0 && (b[at-1] == '+' || b[at-1] == '/') || bytes.Contains(b[at+3:end], []byte("AAAA"))) {
+		return verdict{} // base64
+	}
+	if p.weak && b[at+1] == '.' && digitGroups(b[at:end]) < 2 {
+		return verdict{} // s.ReadUint16LengthPrefixed
+	}
+	secret := span{start: from + m[0], end: stop}
+	for i := 2; i < len(m); i += 2 {
+		if m[i] >= 0 && m[i] < m[i+1] && (p.group == 0 || p.group == i/2) {
+			secret = span{start: from + m[i], end: from + m[i+1]}
+			break
+		}
+	}
+	value := b[secret.start:secret.end]
+	if p.mode != byToken && !p.random(value) {
+		return verdict{}
+	}
+	if p.entropy > 0 && entropy(value) <= p.entropy {
+		return verdict{}
+	}
+	if allowed(p.allow, b, from+m[0], stop, value) {
+		return verdict{}
+	}
+	if open && secret.end == stop {
+		secret.class = p.open
+	}
+	return verdict{found: true, span: secret}
+}
+
+// ends tells whether a match may end in front of b[i]. Behind a literal that can be mistaken only what the rule file has
+// may follow, else anything but a word, a member or a call.
+func (p *provider) ends(b []byte, i int) bool {
+	if p.weak {
+		return endsPlainly(b[i])
+	}
+	return !word.has(b[i]) && b[i] != '(' && !(b[i] == '.' && i+1 < len(b) && alnum.has(b[i+1]))
+}
+
+// endsPlainly tells whether a secret ends in front of c as the rule file has it, which lacks the last two.
+func endsPlainly(c byte) bool { return space(c) || bytes.IndexByte([]byte("`'\";\\<&"), c) >= 0 }
+
+// digitGroups counts the runs of digits in s.
+func digitGroups(s []byte) (n int) {
+	for i, c := range s {
+		if digit(c) && (i == 0 || !digit(s[i-1])) {
+			n++
+		}
+	}
+	return n
+}
+
+func digit(c byte) bool { return '0' <= c && c <= '9' }
+
+// random tells whether a value that only its name makes a secret could be one: a word is none.
+func (p *provider) random(value []byte) bool {
+	changes := 0
+	for i := 1; i < len(value); i++ {
+		if capital(value[i]) != capital(value[i-1]) {
+			changes++
+		}
+	}
+	return digitGroups(value) > 0 || !p.has['g'] || changes >= 4
+}
