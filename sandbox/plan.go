@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"fmt"
+	"os"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -84,8 +86,8 @@ func (b *Box) planProgram(l *lane) *stage.Program {
 	p.Add("set stderr", unix.SYS_DUP3, stage.At(&l.stderr), 2, 0)
 	p.Add("close descriptors", unix.SYS_CLOSE_RANGE, 3, int(^uint32(0)), closeRangeCloexec)
 	p.Add("set umask", unix.SYS_UMASK, 0o022)
-	for _, s := range inheritedSignals {
-		p.Add("reset signals", unix.SYS_RT_SIGACTION, int(s), stage.Bytes(&sigaction{}), nil, 8)
+	for _, s := range ignoredSignals() {
+		p.Add("reset signals", unix.SYS_RT_SIGACTION, s, stage.Bytes(&sigaction{}), nil, 8)
 	}
 	if b.host.outer < 0 { // an ordinary user cannot drop his groups; they grant nothing that he has not
 		p.Add("drop groups", unix.SYS_SETGROUPS, 0, nil)
@@ -137,6 +139,21 @@ const (
 	closeRangeCloexec = 4 // CLOSE_RANGE_CLOEXEC, Linux 5.11
 )
 
-// inheritedSignals may be ignored in this process (nohup, a shell's background job, our own SIGPIPE): CLONE_CLEAR_SIGHAND
-// leaves ignored signals ignored.
-var inheritedSignals = []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE, unix.SIGTERM, unix.SIGCHLD, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGUSR1, unix.SIGUSR2}
+// ignoredSignals are those that this process ignores, because it was started so (nohup, a shell's background job) or by
+// its own will: CLONE_CLEAR_SIGHAND leaves them ignored.
+func ignoredSignals() (list []int) {
+	ignored := ^uint64(0)
+	if b, err := os.ReadFile("/proc/self/status"); err == nil {
+		if _, rest, ok := strings.Cut(string(b), "\nSigIgn:\t"); ok && len(rest) >= 16 {
+			if n, err := strconv.ParseUint(rest[:16], 16, 64); err == nil {
+				ignored = n
+			}
+		}
+	}
+	for s := 1; s <= 64; s++ {
+		if ignored&(1<<(s-1)) != 0 && s != int(unix.SIGKILL) && s != int(unix.SIGSTOP) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
