@@ -122,14 +122,14 @@ func find(t *testing.T, dir, kept string) *audit.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var given []audit.Given
-	for _, c := range evidence.FindCheckpoints(kept) {
-		given = append(given, audit.Given{Checkpoint: c, File: "kept"})
+	var o audit.Options
+	for _, n := range evidence.FindNotes(kept) {
+		o.Kept = append(o.Kept, audit.Kept{Note: n, File: "kept"})
 	}
-	if kept != "" && len(given) != 1 {
-		t.Fatalf("no checkpoint in %q", kept)
+	if kept != "" && len(o.Kept) == 0 {
+		t.Fatalf("nothing signed in %q", kept)
 	}
-	r, err := audit.Verify(t.Context(), d, audit.Options{Checkpoints: given})
+	r, err := audit.Verify(t.Context(), d, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,17 +17,17 @@ import (
 // publishTimeout bounds the command that takes a checkpoint out of reach.
 const publishTimeout = 10 * time.Second
 
-// publish puts a new checkpoint where config.toml says, out of the reach of whoever may write here. A copy that fails is
+// publish puts a new checkpoint, and the seals that were signed with it, where config.toml says, out of the reach of whoever may write here. A copy that fails is
 // told: the checkpoint itself stands, and the next one covers what it covers.
 func (d *Dir) publish(c *evidence.Checkpoint) {
-	to := d.Config.Checkpoints
+	to, text := d.Config.Checkpoints, c.Seals+c.Note+"\n"
 	if to.File != "" {
-		if err := appendCopy(to.File, c.Note+"\n"); err != nil {
+		if err := appendCopy(to.File, text); err != nil {
 			d.log.Error("the checkpoint was not copied", "file", to.File, "err", err)
 		}
 	}
 	if len(to.Command) > 0 {
-		if err := runCopy(to.Command, c.Note); err != nil {
+		if err := runCopy(to.Command, text); err != nil {
 			d.log.Error("the checkpoint was not copied", "command", to.Command[0], "err", err)
 		}
 	}

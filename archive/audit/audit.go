@@ -33,18 +33,19 @@ const (
 	IDMismatch      = "ID_MISMATCH"    // a tool_result whose call was never issued
 	RowDiffers      = "ROW_DIFFERS"    // the row and its trace lines do not say the same
 
-	RowEdited     = "ROW_EDITED"     // a line that is not what was signed in its place
-	RowRemoved    = "ROW_REMOVED"    // a line that was signed is gone, and others behind it are there
-	RowInserted   = "ROW_INSERTED"   // a line between others that was not signed
-	RowMoved      = "ROW_MOVED"      // a line that was signed in another place
-	LedgerCut     = "LEDGER_CUT"     // the last lines that were signed are gone
-	LedgerChanged = "LEDGER_CHANGED" // some of these lines are not what was signed; it cannot be told which
-	CheckpointBad = "CHECKPOINT_BAD" // a note of the file of checkpoints, or a checkpoint from elsewhere, that proves nothing
-	KeyBad        = "KEY_BAD"        // the public key is missing, damaged or another
-	NoCheckpoint  = "NO_CHECKPOINT"  // nothing was signed that should have been
-	NotCovered    = "NOT_COVERED"    // rows of a run that has ended and that no checkpoint covers
-	RunEdited     = "RUN_EDITED"     // the file of a run that has ended is not what was sealed
-	RunUnsealed   = "RUN_UNSEALED"   // the file of a run that has ended has no seal
+	RowEdited         = "ROW_EDITED"         // a line that is not what was signed in its place
+	RowRemoved        = "ROW_REMOVED"        // a line that was signed is gone, and others behind it are there
+	RowInserted       = "ROW_INSERTED"       // a line between others that was not signed
+	RowMoved          = "ROW_MOVED"          // a line that was signed in another place
+	LedgerCut         = "LEDGER_CUT"         // the last lines that were signed are gone
+	LedgerChanged     = "LEDGER_CHANGED"     // some of these lines are not what was signed; it cannot be told which
+	CheckpointBad     = "CHECKPOINT_BAD"     // a note of the file of checkpoints, or a checkpoint from elsewhere, that proves nothing
+	CheckpointMissing = "CHECKPOINT_MISSING" // one that was kept elsewhere is not in the file of checkpoints
+	KeyBad            = "KEY_BAD"            // the public key is missing, damaged or another
+	NoCheckpoint      = "NO_CHECKPOINT"      // nothing was signed that should have been
+	NotCovered        = "NOT_COVERED"        // rows of a run that has ended and that no checkpoint covers
+	RunEdited         = "RUN_EDITED"         // the file of a run that has ended is not what was sealed
+	RunUnsealed       = "RUN_UNSEALED"       // the file of a run that has ended has no seal
 
 	// What is derived and can be made again: nothing is lost or forged.
 	HashesWrong = "HASHES_WRONG"
@@ -85,9 +86,9 @@ type Progress func(step string, done, total int)
 
 // Options of [Verify]; the zero value is the directory by itself.
 type Options struct {
-	Progress    Progress
-	Key         *evidence.Key // that must have signed; nil: the one that lies in the directory
-	Checkpoints []Given       // that were kept elsewhere
+	Progress Progress
+	Key      *evidence.Key // that must have signed; nil: the one that lies in the directory
+	Kept     []Kept        // checkpoints and seals that were kept elsewhere
 }
 
 // Verify checks the directory to its end, whatever it finds. The error is of reading at all, or of ctx.

@@ -117,6 +117,9 @@ func (v *verifier) readRun(id string, find func(Finding)) *run {
 			find(Finding{Kind: RunUnreadable, File: r.path, Line: line.No, Text: fmt.Sprintf("the first line is of type %q, not %q", line.Type, trace.TypeCatalog)})
 			fallthrough
 		default:
+			if line.Type == trace.TypeToolCall && argumentsDiffer(line) {
+				find(Finding{Kind: RowDiffers, File: r.path, Line: line.No, CallIDs: []string{line.CallID.String()}, Text: "arguments and args_sha256 do not agree"})
+			}
 			if r.add(line) {
 				find(Finding{Kind: DuplicateCallID, File: r.path, Line: line.No, CallIDs: []string{line.CallID.String()}, Text: "a second " + line.Type + " with this id"})
 			}

@@ -6,28 +6,29 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 
 	"toolrun/archive/evidence"
 )
 
-// Given is a checkpoint that was kept elsewhere; File says where it was read from.
-type Given struct {
-	*evidence.Checkpoint
+// Kept is a checkpoint or a seal that was kept elsewhere; File says where it was read from.
+type Kept struct {
+	*evidence.Note
 	File string
 }
 
 // signed is what was signed of this directory, as far as it is valid.
 type signed struct {
-	key         *evidence.Key // nil where nothing was ever signed, or the key is gone
-	checkpoints []Given       // of this directory in their order, then those that were given
-	seals       map[string]*evidence.Seal
-	reach       int64 // how many lines the longest of them covers
+	key         *evidence.Key     // nil where nothing was ever signed, or the key is gone
+	checkpoints []Kept            // of this directory in their order, then those that were kept elsewhere
+	seals       map[string][]Kept // by run
+	reach       int64             // how many lines the longest of the checkpoints covers
 }
 
 // readSigned reads every note of the file of checkpoints, checks the signatures, and those of checkpoints from elsewhere.
 func (v *verifier) readSigned() error {
-	v.signed.seals = map[string]*evidence.Seal{}
+	v.signed.seals = map[string][]Kept{}
 	key, err := evidence.PublicKey(v.d.Path())
 	switch {
 	case errors.Is(err, evidence.ErrNoKey):
@@ -45,34 +46,46 @@ func (v *verifier) readSigned() error {
 	}
 	last := int64(0)
 	for _, n := range notes {
-		switch {
-		case n.Err != nil:
+		if n.Err != nil {
 			v.find(Finding{Kind: CheckpointBad, File: evidence.CheckpointsName, Line: n.Line, Text: n.Err.Error()})
-		case n.Seal != nil:
-			v.signed.seals[n.Seal.RunID] = n.Seal
+			continue
+		}
+		v.take(Kept{n, evidence.CheckpointsName})
+		if n.Seal != nil {
 			v.report.Seals++
-		case n.Checkpoint.Tree.N < last:
+			continue
+		}
+		v.report.Checkpoints++
+		if n.Checkpoint.Tree.N < last {
 			v.find(Finding{Kind: CheckpointBad, File: evidence.CheckpointsName, Line: n.Line, Text: fmt.Sprintf("of %d rows, behind one of %d", n.Checkpoint.Tree.N, last)})
-			fallthrough
-		default:
-			last = max(last, n.Checkpoint.Tree.N)
-			v.signed.checkpoints = append(v.signed.checkpoints, Given{n.Checkpoint, evidence.CheckpointsName})
-			v.report.Checkpoints++
 		}
+		last = max(last, n.Checkpoint.Tree.N)
 	}
-	for _, c := range v.Checkpoints {
-		if v.signed.key == nil {
-			v.find(Finding{Kind: CheckpointBad, File: c.File, Line: c.Line, Text: "no key is known that could have signed it"})
-		} else if err := c.Verify(v.signed.key); err != nil {
-			v.find(Finding{Kind: CheckpointBad, File: c.File, Line: c.Line, Text: err.Error()})
-		} else {
-			v.signed.checkpoints = append(v.signed.checkpoints, c)
+	for _, k := range v.Kept {
+		err := errors.New("no key is known that could have signed it")
+		if v.signed.key != nil {
+			err = k.Verify(v.signed.key)
 		}
-	}
-	for _, c := range v.signed.checkpoints {
-		v.signed.reach = max(v.signed.reach, c.Tree.N)
+		if err != nil {
+			v.find(Finding{Kind: CheckpointBad, File: k.File, Line: k.Line, Text: err.Error()})
+			continue
+		}
+		if k.Checkpoint != nil && !slices.ContainsFunc(v.signed.checkpoints, func(o Kept) bool { return o.Checkpoint.Tree == k.Checkpoint.Tree }) {
+			v.find(Finding{Kind: CheckpointMissing, File: k.File, Line: k.Line, Text: fmt.Sprintf("this checkpoint of %d rows was signed here, and %s does not hold it", k.Checkpoint.Tree.N, evidence.CheckpointsName)})
+		}
+		v.take(k)
 	}
 	return nil
+}
+
+// take believes a note.
+func (v *verifier) take(k Kept) {
+	if k.Seal != nil {
+		v.signed.seals[k.Seal.RunID] = append(v.signed.seals[k.Seal.RunID], k)
+		return
+	}
+	v.signed.checkpoints = append(v.signed.checkpoints, k)
+	v.signed.reach = max(v.signed.reach, k.Checkpoint.Tree.N)
 }
 
 // verifiedNotes reads the notes and checks their signatures, which takes longer than reading. Where the key is not known
@@ -98,30 +111,25 @@ func (v *verifier) verifiedNotes() []*evidence.Note {
 	return notes
 }
 
-// checkSeals holds the file of every run that has ended against its seal.
+// checkSeals holds the file of every run that has ended against its seals.
 func (v *verifier) checkSeals() error {
 	if v.signed.key == nil && len(v.signed.seals) == 0 {
 		return nil // said once, by checkCover
 	}
 	for _, id := range sortedKeys(v.runs) {
-		r, seal := v.runs[id], v.signed.seals[id]
+		r, seals := v.runs[id], v.signed.seals[id]
 		if r.marked || r.unread {
 			continue
 		}
-		f := Finding{Kind: RunEdited, File: r.path}
-		switch {
-		case seal == nil:
-			f.Kind, f.Text = RunUnsealed, "the run has ended and no seal of its file is signed"
-		case r.size < seal.Bytes:
-			f.Text = fmt.Sprintf("cut off: %d bytes of the %d that were sealed", r.size, seal.Bytes)
-		case r.size > seal.Bytes:
-			f.Text = fmt.Sprintf("%d bytes were added after the run had ended", r.size-seal.Bytes)
-		case r.sha256 != seal.SHA256:
-			f.Text = "its bytes are not those that were sealed when the run ended"
-		default:
-			continue
+		if len(seals) == 0 {
+			v.find(Finding{Kind: RunUnsealed, File: r.path, Text: "the run has ended and no seal of its file is signed"})
 		}
-		v.find(f)
+		for _, k := range seals {
+			if text := r.differs(k.Seal); text != "" {
+				v.find(Finding{Kind: RunEdited, File: r.path, Text: fmt.Sprintf("%s:%d: %s", k.File, k.Line, text)})
+				break
+			}
+		}
 	}
 	for _, id := range sortedKeys(v.signed.seals) {
 		if v.runs[id] != nil || v.rows[id] != nil { // else its rows tell that it is missing
@@ -132,4 +140,17 @@ func (v *verifier) checkSeals() error {
 		}
 	}
 	return nil
+}
+
+// differs tells how the file is not what was sealed.
+func (r *run) differs(seal *evidence.Seal) string {
+	switch {
+	case r.size < seal.Bytes:
+		return fmt.Sprintf("%d bytes were sealed and %d are there", seal.Bytes, r.size)
+	case r.size > seal.Bytes:
+		return fmt.Sprintf("%d bytes were added after the run had ended", r.size-seal.Bytes)
+	case r.sha256 != seal.SHA256:
+		return "its bytes are not those that were sealed when the run had ended"
+	}
+	return ""
 }

@@ -13,17 +13,16 @@ import (
 // checkTree holds the lines of the ledger against every checkpoint.
 func (v *verifier) checkTree() error {
 	sorted := slices.Clone(v.signed.checkpoints)
-	slices.SortStableFunc(sorted, func(a, b Given) int { return cmp.Compare(a.Tree.N, b.Tree.N) })
+	slices.SortStableFunc(sorted, func(a, b Kept) int { return cmp.Compare(a.Checkpoint.Tree.N, b.Checkpoint.Tree.N) })
 	var tree evidence.Compact
-	good := int64(0) // lines that a checkpoint vouches for
-	var bad []Given
+	var good, bad []Kept
 	for _, c := range sorted {
 		n := tree.Tree().N
-		for ; n < c.Tree.N && n < int64(len(v.leaves)); n++ {
+		for ; n < c.Checkpoint.Tree.N && n < int64(len(v.leaves)); n++ {
 			tree.Add(v.leaves[n])
 		}
-		if tree.Tree() == c.Tree {
-			good = c.Tree.N
+		if tree.Tree() == c.Checkpoint.Tree {
+			good = append(good, c)
 		} else {
 			bad = append(bad, c)
 		}
@@ -40,27 +39,33 @@ func (v *verifier) checkTree() error {
 
 // explain names what is not as it was signed: line by line where the stored hashes are those that were signed, else as
 // the lines between the last good checkpoint and the first bad one.
-func (v *verifier) explain(good int64, bad []Given) {
+func (v *verifier) explain(holds, bad []Kept) {
 	if was, by := v.signedLeaves(bad); was != nil {
 		v.compare(was, by)
 		return
 	}
 	lines, first, last := int64(len(v.leaves)), bad[0], bad[len(bad)-1]
-	if lines < last.Tree.N {
-		v.cut(last, lines+1, last.Tree.N)
+	good := int64(0) // lines that are as they were signed: of checkpoints in one file only, for another may be forged
+	for _, c := range holds {
+		if c.File == first.File && c.Checkpoint.Tree.N < first.Checkpoint.Tree.N {
+			good = c.Checkpoint.Tree.N
+		}
 	}
-	if first.Tree.N > lines && good >= lines {
+	if lines < last.Checkpoint.Tree.N {
+		v.cut(last, lines+1, last.Checkpoint.Tree.N)
+	}
+	end := min(first.Checkpoint.Tree.N, lines)
+	if good >= end {
 		return // all that is left is as it was
 	}
-	end := min(first.Tree.N, lines)
 	v.find(Finding{Kind: LedgerChanged, File: v.ledgerFile(), Line: int(good) + 1, CallIDs: v.callsBetween(good, end),
 		Text: fmt.Sprintf("%s:%d: of %s some were not signed so", first.File, first.Line, span(good+1, end))})
 }
 
 // cut tells that the lines from first to last, as they were signed, are not there.
-func (v *verifier) cut(by Given, first, last int64) {
+func (v *verifier) cut(by Kept, first, last int64) {
 	v.find(Finding{Kind: LedgerCut, File: v.ledgerFile(), Line: len(v.leaves) + 1, CallIDs: v.lost,
-		Text: fmt.Sprintf("%s:%d: %d rows were signed, and %s cut off", by.File, by.Line, by.Tree.N, isAre(first, last))})
+		Text: fmt.Sprintf("%s:%d: %d rows were signed, and %s cut off", by.File, by.Line, by.Checkpoint.Tree.N, isAre(first, last))})
 }
 
 func span(first, last int64) string {
@@ -94,17 +99,17 @@ func (v *verifier) callsBetween(from, to int64) (calls []string) {
 
 // signedLeaves are the leaves as they were signed, if the stored hashes are still those of the longest bad checkpoint that
 // they reach; nil where they are not.
-func (v *verifier) signedLeaves(bad []Given) ([]evidence.Hash, Given) {
+func (v *verifier) signedLeaves(bad []Kept) ([]evidence.Hash, Kept) {
 	hashes, err := evidence.OpenHashes(v.d.Path())
 	if err != nil {
-		return nil, Given{}
+		return nil, Kept{}
 	}
 	defer hashes.Close()
 	for _, c := range slices.Backward(bad) {
-		if c.Tree.N > hashes.N {
+		if c.Checkpoint.Tree.N > hashes.N {
 			continue
 		}
-		leaves, err := hashes.Leaves(0, c.Tree.N)
+		leaves, err := hashes.Leaves(0, c.Checkpoint.Tree.N)
 		if err != nil {
 			break
 		}
@@ -112,16 +117,16 @@ func (v *verifier) signedLeaves(bad []Given) ([]evidence.Hash, Given) {
 		for _, leaf := range leaves {
 			tree.Add(leaf)
 		}
-		if tree.Tree() == c.Tree {
+		if tree.Tree() == c.Checkpoint.Tree {
 			return leaves, c
 		}
 	}
-	return nil, Given{}
+	return nil, Kept{}
 }
 
 // compare names each line that is not where and what it was when it was signed. Lines that are still in their order hold
 // the others in place: between two of them, what is new stands for what is gone, one for one.
-func (v *verifier) compare(was []evidence.Hash, by Given) {
+func (v *verifier) compare(was []evidence.Hash, by Kept) {
 	places := make(map[evidence.Hash][]int, len(was)) // of each line among those that were signed
 	for i, h := range was {
 		places[h] = append(places[h], i)

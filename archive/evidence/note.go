@@ -16,6 +16,7 @@ type Checkpoint struct {
 	Origin string
 	Tree   Tree
 	Note   string // as it was signed, with its signature lines
+	Seals  string // signed notes of what was sealed with it, each with an empty line behind; only of a new one
 	Line   int    // in the file it was read from, from 1; else 0
 }
 
@@ -106,7 +107,7 @@ func sign(text string, by *signer) (string, error) {
 }
 
 // OneLine is the checkpoint on one line, for a log or a terminal: "checkpoint", origin, size, root, signature.
-// [FindCheckpoints] reads it back.
+// [FindNotes] reads it back.
 func (c *Checkpoint) OneLine() string {
 	sig := ""
 	if _, after, ok := strings.Cut(c.Note, "\n\n— "+c.Origin+" "); ok {
@@ -117,32 +118,38 @@ func (c *Checkpoint) OneLine() string {
 
 var oneLine = regexp.MustCompile(`\bcheckpoint (\S+) ([0-9]{1,19}) ([A-Za-z0-9+/]{43}=) ([A-Za-z0-9+/]+=*)`)
 
-// FindCheckpoints reads every checkpoint that a text holds, as a signed note or on one line, whatever stands around it:
-// a log, a mail, a copy of the file of checkpoints. Nothing is verified.
-func FindCheckpoints(text string) []*Checkpoint {
-	var found []*Checkpoint
+// FindNotes reads every checkpoint and seal that a text holds, as a signed note or, a checkpoint, on one line, whatever
+// stands around it: a log, a mail, a copy of the file of checkpoints. Nothing is verified.
+func FindNotes(text string) []*Note {
+	var found []*Note
 	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	for i, line := range lines {
-		signed, at := "", i
-		switch m := oneLine.FindStringSubmatch(line); {
-		case m != nil:
-			signed = fmt.Sprintf("%s\n%s\n%s\n\n— %s %s\n", m[1], m[2], m[3], m[1], m[4])
-		case strings.HasPrefix(line, "— ") && i >= 4 && lines[i-1] == "":
-			origin, _, _ := strings.Cut(strings.TrimPrefix(line, "— "), " ")
-			for at = i - 2; at > 0 && lines[at] != "" && lines[at] != origin; at-- {
-			}
+		var n *Note
+		if m := oneLine.FindStringSubmatch(line); m != nil {
+			n = parseNote(i+1, fmt.Sprintf("%s\n%s\n%s\n\n", m[1], m[2], m[3]), fmt.Sprintf("— %s %s\n", m[1], m[4]), false)
+		} else if strings.HasPrefix(line, "— ") && i >= 4 && lines[i-1] == "" {
+			at := noteStart(lines, i)
 			end := i
 			for end < len(lines) && strings.HasPrefix(lines[end], "— ") {
 				end++
 			}
-			signed = strings.Join(lines[at:end], "\n") + "\n"
-		default:
-			continue
+			n = parseNote(at+1, strings.Join(lines[at:i], "\n")+"\n", strings.Join(lines[i:end], "\n")+"\n", false)
 		}
-		if c, err := ParseCheckpoint(signed); err == nil && !strings.HasPrefix(signed, sealHead+"\n") {
-			c.Line = at + 1
-			found = append(found, c)
+		if n != nil && n.Err == nil {
+			found = append(found, n)
 		}
 	}
 	return found
+}
+
+// noteStart returns the line where the note begins whose first signature is line i: that of its origin or of a seal's
+// head, before which other text may stand without an empty line.
+func noteStart(lines []string, i int) int {
+	origin, _, _ := strings.Cut(strings.TrimPrefix(lines[i], "— "), " ")
+	for at := i - 2; at >= 0 && lines[at] != ""; at-- {
+		if lines[at] == origin || lines[at] == sealHead || at == 0 || lines[at-1] == "" {
+			return at
+		}
+	}
+	return i - 1
 }

@@ -165,14 +165,14 @@ func FuzzParseReceipt(f *testing.F) {
 	})
 }
 
-func FuzzFindCheckpoints(f *testing.F) {
+func FuzzFindNotes(f *testing.F) {
 	p := newFolder(f, 3)
 	f.Add(p.mustSign().Note)
 	f.Add("x\ntoolrun: checkpoint a 1 " + EmptyTree().Hash.String() + " AAAA\n\n— \n— a b\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, c := range FindCheckpoints(text) {
-			if again, err := ParseCheckpoint(c.Note); err != nil || again.Tree != c.Tree || again.Origin != c.Origin {
-				t.Errorf("%q: %v", c.Note, err)
+		for _, n := range FindNotes(text) {
+			if again := FindNotes(n.Signed); len(again) != 1 || again[0].Signed != n.Signed {
+				t.Errorf("%q is not found in itself", n.Signed)
 			}
 		}
 	})
@@ -184,17 +184,17 @@ func TestCheckpointsAreFoundInAnyText(t *testing.T) {
 	p.grow(2)
 	b := p.mustSign()
 	text := "level=INFO msg=x\ntoolrun: " + a.OneLine() + "\n" + strings.ReplaceAll("\n> quoted\n\n"+b.Note, "\n", "\r\n") + "\nend\n" + p.read(CheckpointsName)
-	found := FindCheckpoints(text)
+	found := FindNotes(text)
 	if len(found) != 5 {
 		t.Fatalf("%d found", len(found))
 	}
 	for i, want := range []int64{3, 5, 0, 3, 5} {
-		if found[i].Tree.N != want || found[i].Verify(p.key()) != nil {
+		if found[i].Checkpoint.Tree.N != want || found[i].Verify(p.key()) != nil {
 			t.Errorf("%d: %v", i, found[i])
 		}
 	}
-	if found[0].Note != a.Note {
-		t.Errorf("%q", found[0].Note)
+	if found[0].Signed != a.Note {
+		t.Errorf("%q", found[0].Signed)
 	}
 }
 

@@ -174,6 +174,7 @@ func (w *signing) append(t Tree, seals []Seal) (*Checkpoint, error) {
 		}
 		piece.WriteString(signed + "\n")
 	}
+	sealed := piece.String()
 	signed, err := sign(checkpointText(w.signer.Name(), t), w.signer)
 	if err != nil {
 		return nil, err
@@ -187,7 +188,7 @@ func (w *signing) append(t Tree, seals []Seal) (*Checkpoint, error) {
 	if err := jsonl.Datasync(w.book); err != nil {
 		return nil, err
 	}
-	return &Checkpoint{Origin: w.signer.Name(), Tree: t, Note: signed}, nil
+	return &Checkpoint{Origin: w.signer.Name(), Tree: t, Note: signed, Seals: sealed}, nil
 }
 
 // extend brings the hashes up to the end of the statement, or makes them anew, and returns the head there, which extends

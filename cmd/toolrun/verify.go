@@ -46,7 +46,7 @@ func (a *app) verifyCmd() *cobra.Command {
 				}
 				return a.verifyReceipt(cmd, args[0], options.Key)
 			}
-			if options.Checkpoints, err = a.givenCheckpoints(checkpoints); err != nil {
+			if options.Kept, err = a.keptNotes(checkpoints); err != nil {
 				return usagef(cmd, "%v", err)
 			}
 			return a.verifyData(cmd.Context(), options, repair)
@@ -60,22 +60,22 @@ func (a *app) verifyCmd() *cobra.Command {
 	return cmd
 }
 
-// givenCheckpoints reads the files of --checkpoint: signed notes, or lines as a run prints one at its end.
-func (a *app) givenCheckpoints(files []string) (given []audit.Given, err error) {
+// keptNotes reads the files of --checkpoint: signed notes, or lines as a run prints one at its end.
+func (a *app) keptNotes(files []string) (kept []audit.Kept, err error) {
 	for _, name := range files {
-		text, err := a.readAll(name)
+		text, err := a.readAll(name, maxNotesBytes)
 		if err != nil {
 			return nil, fmt.Errorf("--checkpoint: %w", err)
 		}
-		found := evidence.FindCheckpoints(text)
+		found := evidence.FindNotes(text)
 		if len(found) == 0 {
 			return nil, fmt.Errorf("--checkpoint %q: there is no checkpoint in it", name)
 		}
-		for _, c := range found {
-			given = append(given, audit.Given{Checkpoint: c, File: name})
+		for _, n := range found {
+			kept = append(kept, audit.Kept{Note: n, File: name})
 		}
 	}
-	return given, nil
+	return kept, nil
 }
 
 func (a *app) verifyData(ctx context.Context, options audit.Options, repair bool) error {

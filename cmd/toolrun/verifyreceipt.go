@@ -14,8 +14,10 @@ import (
 	"toolrun/archive/ledger"
 )
 
-// maxReceiptBytes bounds what is read as a receipt: the longest line of a ledger, and a proof.
-const maxReceiptBytes = 17 << 20
+const (
+	maxReceiptBytes = 17 << 20 // the longest line of a ledger, and a proof
+	maxNotesBytes   = 1 << 30  // a copy of all checkpoints of many years
+)
 
 // parseKey reads the value of --key: a public key, or the name of a file with one.
 func parseKey(value string) (*evidence.Key, error) {
@@ -34,7 +36,7 @@ func parseKey(value string) (*evidence.Key, error) {
 }
 
 // readAll reads a file, or stdin where its name is "-".
-func (a *app) readAll(name string) (string, error) {
+func (a *app) readAll(name string, limit int64) (string, error) {
 	from := a.stdin
 	if name != "-" {
 		f, err := os.Open(name)
@@ -44,9 +46,9 @@ func (a *app) readAll(name string) (string, error) {
 		defer f.Close()
 		from = f
 	}
-	b, err := io.ReadAll(io.LimitReader(from, maxReceiptBytes+1))
-	if err == nil && len(b) > maxReceiptBytes {
-		err = fmt.Errorf("%s: over %d bytes", name, maxReceiptBytes)
+	b, err := io.ReadAll(io.LimitReader(from, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = fmt.Errorf("%s: over %d bytes", name, limit)
 	}
 	return string(b), err
 }
@@ -54,7 +56,7 @@ func (a *app) readAll(name string) (string, error) {
 // verifyReceipt checks one receipt. It needs the key and no data directory, and all that it prints of the call comes from
 // the bytes that the proof is of.
 func (a *app) verifyReceipt(cmd *cobra.Command, name string, key *evidence.Key) error {
-	text, err := a.readAll(name)
+	text, err := a.readAll(name, maxReceiptBytes)
 	if err != nil {
 		return err
 	}
