@@ -13,6 +13,7 @@ func extras() (list []*anchor) {
 		{"GOCSPX-", token, 20},   // Google, OAuth client secret
 		{"dckr_pat_", token, 20}, // Docker Hub
 		{"dckr_oat_", token, 20},
+		{"hvs.", token, 24},    // HashiCorp Vault
 		{"whsec_", base64, 24}, // Stripe, Svix: webhooks
 		{"gsk_", alnum, 40},    // Groq
 		{"r8_", alnum, 37},     // Replicate

@@ -84,10 +84,10 @@ func trusted(b []byte, at, value int, v []byte) bool {
 	if w := lower(b[at]); (w == 'k' || w == 'a' || comma) && kindOf(name) == isPublic || protocolName(name) {
 		return false
 	}
-	if bytes.HasSuffix(b[end:value], []byte(" h1:")) || comma && (space(b[value-1]) || b[value-1] == ',') {
+	if digest(b[at:value]) || comma && (space(b[value-1]) || b[value-1] == ',') {
 		return false
 	}
-	if len(v) <= 64 && run(genericName, v, 0, len(v)) == len(v) && (nameInside(v) || bytes.Contains(bytes.ToLower(v), []byte("key"))) {
+	if run(genericName, v, 0, len(v)) == len(v) && identifier(v) {
 		return false
 	}
 	if len(v) >= 32 && hexadecimal(v) && capital(name[0]) && !shout(name) && bytes.HasPrefix(b[end:], []byte(":")) {

@@ -65,7 +65,7 @@ func basic(b []byte, at int, final bool) verdict {
 	if end == len(b) && !final && end < from+bareMax {
 		return verdict{more: true, from: from}
 	}
-	if v := b[from:end]; len(v) < 6 || pair(v) == nil || publicPair(v) {
+	if v := b[from:end]; len(v) < 10 || pair(v) == nil || publicPair(v) {
 		return verdict{}
 	}
 	return verdict{found: true, span: span{start: from, end: end, class: base64}}

@@ -1,5 +1,7 @@
 package redact
 
+import "bytes"
+
 // Assignments as the rule file sees them: a name, up to 20 characters that may belong to it, quotes, an operator,
 // quotes, a value (cmd/generate/config/utils/generate.go of gitleaks).
 const (
@@ -43,7 +45,7 @@ func named(list []*provider, n int, b []byte, at int, final bool) (v verdict) {
 	if more && !final {
 		return verdict{more: true, from: len(b)}
 	}
-	if !found {
+	if !found || digest(b[at:value]) {
 		return verdict{}
 	}
 	for _, p := range list {
@@ -57,6 +59,22 @@ func named(list []*provider, n int, b []byte, at int, final bool) (v verdict) {
 	}
 	return v
 }
+
+// digest tells whether what stands in front of a value says that it is one, or an id of a version: "sha256:", "h1:".
+func digest(front []byte) bool {
+	end := len(front)
+	for end > 0 && !alnum.has(front[end-1]) {
+		end--
+	}
+	start := end
+	for start > 0 && alnum.has(front[start-1]) {
+		start--
+	}
+	w := front[start:end]
+	return len(w) <= maxWord && digests[string(bytes.ToLower(w))]
+}
+
+var digests = set("h1 sha1 sha224 sha256 sha384 sha512 md5 sha digest checksum hash integrity commit revision rev etag fingerprint shasum resolved")
 
 // value judges a value that begins at b[at:] and whose name stands in front of it.
 func (p *provider) value(b []byte, at int, final bool) verdict {

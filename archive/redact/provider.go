@@ -266,8 +266,11 @@ func (p *provider) judge(b []byte, at, from, end int, m []int) verdict {
 // ends tells whether a match may end in front of b[i]. Behind a literal that can be mistaken only what the rule file has
 // may follow, else anything but a word, a member or a call.
 func (p *provider) ends(b []byte, i int) bool {
-	if p.weak {
+	switch {
+	case p.weak:
 		return endsPlainly(b[i])
+	case p.mode != byToken:
+		return endsPlainly(b[i]) || bytes.IndexByte([]byte(",)]}|#"), b[i]) >= 0
 	}
 	return !word.has(b[i]) && b[i] != '(' && !(b[i] == '.' && i+1 < len(b) && alnum.has(b[i+1]))
 }

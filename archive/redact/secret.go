@@ -34,14 +34,14 @@ func (a *assignment) secret(b []byte, k kind) bool {
 	if number(v, 4) {
 		return k == isPassword && a.sign == '=' && !a.spaced
 	}
-	if expression(v, next) && !(k == isPassword && next == ';' && a.field(b)) {
+	if !a.plain(b) && expression(v, next) && !(k == isPassword && next == ';' && a.field(b)) {
 		return false
 	}
 	if k == isPassword {
-		if a.sign == '=' && !a.spaced && (shout(name) || a.flag) && len(v) >= 6 && !shout(v) && !reference(v) && traitsOf(v).spaces == 0 {
+		if a.sign == '=' && !a.spaced && (shout(name) || a.flag) && len(v) >= 6 && !shout(v) && !reference(v) && asciiWord(v) {
 			return true
 		}
-		return chosen(v) && (a.sign == '=' && !a.spaced || closes(next) && (a.spaced || digitGroups(v) > 0))
+		return chosen(v) && (a.sign == '=' && !a.spaced || closes(next) && (a.sign == ':' && a.spaced || digitGroups(v) > 0))
 	}
 	return made(v) && (a.sign == '=' && !a.spaced || a.flag || a.sign == ':' && quotedAround(b, a.name.start, next) || len(v) >= 12 && closes(next) && !prose(b, a.name.start) || len(v) >= 20 && entropy(v) > 3.5)
 }
@@ -83,36 +83,66 @@ func nameInside(v []byte) bool {
 	return false
 }
 
-// expression tells whether an unquoted v, with next behind it, is source code: the name of something, or a member of it.
+// expression tells whether an unquoted v, with next behind it, is source code: the name of something, a member of it, or
+// operators between such.
 func expression(v []byte, next byte) bool {
-	digits, dots := 0, 0
+	digits, dots, operators := 0, 0, 0
 	start := true
 	for _, c := range v {
 		switch {
-		case c == '.':
-			if start {
+		case c == '.' || bytes.IndexByte([]byte("?!:|&+*="), c) >= 0:
+			if c == '.' {
+				dots++
+			} else {
+				operators++
+			}
+			if start && operators == 0 {
 				return false
 			}
-			dots++
 			start = true
 			continue
 		case digit(c):
-			if start {
+			if start && operators == 0 {
 				return false
 			}
 			digits++
-		case c == '?' || c == '!': // a?.b, a!
 		case !word.has(c):
 			return false
 		}
 		start = false
 	}
-	return nameInside(v) || digits <= 3 && (dots > 0 || next == ',' || next == ';' || next == ')' || next == '}' || next == ']')
+	in := next == ',' || next == ';' || next == ')' || next == '}' || next == ']'
+	if operators > 0 {
+		return in && digits <= 3
+	}
+	return digitGroups(v) <= 1 && nameInside(v) || digits <= 3 && (dots > 0 && words(v) || in)
+}
+
+// words tells whether all parts of v between dots are words, perhaps with a number.
+func words(v []byte) bool {
+	for part := range bytes.SplitSeq(v, []byte{'.'}) {
+		if !numbered(part) {
+			return false
+		}
+	}
+	return true
 }
 
 // quotedAround tells whether NAME: VALUE stands in quotes as a whole, as a header does on a command line.
 func quotedAround(b []byte, start int, next byte) bool {
 	return start > 0 && (next == '"' || next == '\'') && b[start-1] == next
+}
+
+// plain tells whether this cannot be source code: an option, a variable of the environment, a part of a query.
+func (a *assignment) plain(b []byte) bool {
+	start := a.name.start
+	return a.flag || a.sign == '=' && !a.spaced && (shout(b[start:a.name.end]) || start > 0 && (b[start-1] == '&' || b[start-1] == '?'))
+}
+
+// asciiWord tells whether v has no white space and no letters of a language that a help text would be in.
+func asciiWord(v []byte) bool {
+	t := traitsOf(v)
+	return t.spaces == 0 && t.high == 0
 }
 
 // field tells whether NAME=VALUE is a field of a connection string: Server=db;Pwd=…;Database=x.

@@ -122,7 +122,7 @@ func bearer(b []byte, at int, final bool) verdict {
 		}
 	}
 	end := token68.end(b[:min(len(b), from+window)], from)
-	found := end-from >= 8 && !wordlike(b[from:end])
+	found := end-from >= 8 && !wordlike(b[from:end]) && !version(b[from:end])
 	if end-from >= 4 && afterAuthorization(b, at) {
 		found = true
 	}
@@ -154,6 +154,15 @@ func wordlike(s []byte) bool {
 		}
 	}
 	return true
+}
+
+// version tells whether s begins like v1.2.
+func version(s []byte) bool {
+	if s[0] == 'v' {
+		s = s[1:]
+	}
+	major, _, found := bytes.Cut(s, []byte{'.'})
+	return found && len(major) > 0 && len(major) < 4 && number(major, 1)
 }
 
 // afterAuthorization tells whether the word authorization, and punctuation, stands before b[at].

@@ -47,7 +47,10 @@ func chosen(v []byte) bool {
 // made tells whether a value could have been made by a machine: letters and digits mixed as names and versions do not.
 func made(v []byte) bool {
 	t := traitsOf(v)
-	if t.n < 8 || t.letters() == 0 || t.digits < 2 || t.spaces > 0 || reference(v) || t.others == 0 && t.n <= 64 && (nameInside(v) || bytes.Contains(bytes.ToLower(v), []byte("key"))) {
+	if t.n >= 20 && t.spaces == 0 && jumbled(v) && !reference(v) {
+		return true
+	}
+	if t.n < 8 || t.letters() == 0 || t.digits < 2 || t.spaces > 0 || reference(v) || t.others == 0 && identifier(v) {
 		return false
 	}
 	for i := 0; i < len(v); {
@@ -63,6 +66,22 @@ func made(v []byte) bool {
 		}
 	}
 	return false
+}
+
+// jumbled tells whether small and capital letters change as in no camelCase: several single small ones among capitals.
+func jumbled(v []byte) bool {
+	single := 0
+	for i := 1; i+1 < len(v); i++ {
+		if small(v[i]) && capital(v[i-1]) && capital(v[i+1]) {
+			single++
+		}
+	}
+	return single >= 2 && entropy(v) > 3.5
+}
+
+// identifier tells whether v is itself the name of something secret: testRSA2048PrivateKey.
+func identifier(v []byte) bool {
+	return len(v) <= 64 && digitGroups(v) <= 2 && (nameInside(v) || bytes.Contains(bytes.ToLower(v), []byte("key")))
 }
 
 // number tells whether v has only digits, and at least n.
@@ -125,15 +144,18 @@ func reference(v []byte) bool {
 	if same {
 		return true
 	}
-	for _, s := range [...]string{"${", "{{", "$(", "%s", "%v", "%q", "%d", "://", "...", "\\(", "\\x", "\\u", Mark} {
+	for _, s := range [...]string{"${", "{{", "$(", "%s", "%v", "%q", "%d", "%x", "%0", "://", "...", "\\(", "\\x", "\\u", Mark} {
 		if bytes.Contains(v, []byte(s)) {
 			return true
 		}
 	}
-	for _, s := range [...]string{"sha1", "sha256", "sha384", "sha512", "md5", "0x", "os.environ", "process.env", "env.", "file:", "vault:", "op:", "urn:", "ref+", "!", "ENC[", "arn:"} {
+	for _, s := range [...]string{"sha1", "sha256", "sha384", "sha512", "md5", "os.environ", "process.env", "env.", "file:", "vault:", "op:", "urn:", "ref+", "!", "ENC[", "arn:"} {
 		if bytes.HasPrefix(v, []byte(s)) {
 			return true
 		}
+	}
+	if len(v) < 20 && bytes.HasPrefix(v, []byte("0x")) && hexadecimal(v[2:]) || v[len(v)-1] == '=' && alnum.end(v, 0) == len(v)-1 && digitGroups(v) == 0 {
+		return true // a number, the name of the next one
 	}
 	if len(v) >= 10 && number(v[:4], 4) && v[4] == '-' && number(v[5:7], 2) && v[7] == '-' {
 		return true // a date
