@@ -1,7 +1,9 @@
 package archive_test
 
 import (
+	"crypto/ed25519"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"os"
 	"path/filepath"
@@ -11,7 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/mod/sumdb/note"
+
 	"toolrun/archive"
+	"toolrun/archive/evidence"
 	"toolrun/archive/ledger"
 	"toolrun/archive/redact"
 	"toolrun/archive/trace"
@@ -26,6 +31,12 @@ func TestFormatShowsWhatIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
+	if err := os.WriteFile(filepath.Join(dir, evidence.KeyName), []byte(sampleKey(t)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if fresh, err := d.Ledger.Claim("toolu_01A"); err != nil || !fresh {
+		t.Fatal(fresh, err)
+	}
 	run, err := d.Begin(sampleHeader(clock))
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +64,14 @@ func TestFormatShowsWhatIsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"ledger.jsonl", "runs/" + run.ID() + ".jsonl", "ledger.damaged", "store/" + sha("FAIL\tdemo\n")[:2] + "/" + sha("FAIL\tdemo\n") + ".txt"} {
+	receipt, err := other.Receipt("3f2a9c10-2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "A receipt of the second call:\n```\n" + receipt.String() + "```\n"; !strings.Contains(string(doc), want) {
+		t.Errorf("FORMAT.md does not show\n%s", want)
+	}
+	for _, name := range []string{"checkpoint.pub", "checkpoints", "ledger.jsonl", "runs/" + run.ID() + ".jsonl", "ledger.damaged", "store/" + sha("FAIL\tdemo\n")[:2] + "/" + sha("FAIL\tdemo\n") + ".txt"} {
 		b, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
@@ -63,6 +81,19 @@ func TestFormatShowsWhatIsWritten(t *testing.T) {
 		}
 	}
 	verify(t, dir)
+}
+
+// sampleKey is a private key that everybody knows.
+func sampleKey(t *testing.T) string {
+	t.Helper()
+	const name = "toolrun/0123456789abcdef"
+	seed := make([]byte, ed25519.SeedSize)
+	public, err := note.NewEd25519VerifierKey(name, ed25519.NewKeyFromSeed(seed).Public().(ed25519.PublicKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := public[:strings.LastIndex(public[:len(name)+10], "+")]
+	return "PRIVATE+KEY+" + id + "+" + base64.StdEncoding.EncodeToString(append([]byte{1}, seed...)) + "\n"
 }
 
 func sha(s string) string {
