@@ -2,57 +2,70 @@ package sandbox
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // janitor does what calls leave to be done, clearing rooms away and making new ones ahead, one thing after the other, and
 // while no call runs: on a busy machine the same work beside a call would slow it by more than it takes. It does not wait
 // for ever: not longer than janitorDelay, and not with more than janitorBacklog things to do.
+//
+// It looks at a fixed interval while there has been something to do lately, and sleeps else: so the end of a call, which
+// somebody waits for, wakes nobody.
 type janitor struct {
-	mu      sync.Mutex
-	jobs    []func()
-	since   time.Time // when the first of jobs came
-	running int       // calls
-	closed  bool
-	wake    chan struct{} // one place: something changed
-	done    chan struct{}
+	running atomic.Int64 // calls
+	ended   atomic.Int64 // when the last one did, in nanoseconds since start
+	start   time.Time
+
+	mu     sync.Mutex
+	jobs   []func()
+	since  time.Time // when the first of jobs came
+	asleep bool
+	closed bool
+	wake   chan struct{}
+	done   chan struct{}
 }
 
 const (
+	janitorTick    = time.Millisecond
 	janitorDelay   = 100 * time.Millisecond
 	janitorBacklog = 8
 	// janitorPause leaves the end of a call to those who wait for its answer.
 	janitorPause = time.Millisecond
+	// janitorIdle is how long it looks in vain before it sleeps.
+	janitorIdle = 200 * time.Millisecond
 )
 
 func newJanitor() *janitor {
-	j := &janitor{wake: make(chan struct{}, 1), done: make(chan struct{})}
+	j := &janitor{start: time.Now(), asleep: true, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	go j.work()
 	return j
 }
 
-func (j *janitor) begin() {
-	j.mu.Lock()
-	j.running++
-	j.mu.Unlock()
-}
+func (j *janitor) begin() { j.running.Add(1) }
 
 func (j *janitor) end() {
-	j.mu.Lock()
-	j.running--
-	j.mu.Unlock()
-	j.signal()
+	j.ended.Store(int64(time.Since(j.start)))
+	j.running.Add(-1)
 }
 
 // later adds a job.
 func (j *janitor) later(job func()) {
 	j.mu.Lock()
+	defer j.mu.Unlock()
 	if len(j.jobs) == 0 {
 		j.since = time.Now()
 	}
 	j.jobs = append(j.jobs, job)
-	j.mu.Unlock()
-	j.signal()
+	j.rouse()
+}
+
+// rouse wakes a sleeping janitor. j.mu is held.
+func (j *janitor) rouse() {
+	if j.asleep {
+		j.asleep = false
+		j.wake <- struct{}{}
+	}
 }
 
 // settle waits until what there is to do now is done.
@@ -62,62 +75,51 @@ func (j *janitor) settle() {
 	<-done
 }
 
-func (j *janitor) signal() {
-	select {
-	case j.wake <- struct{}{}:
-	default:
-	}
-}
-
 // close does what is left to do and returns when it is done.
 func (j *janitor) close() {
 	j.mu.Lock()
 	j.closed = true
+	j.rouse()
 	j.mu.Unlock()
-	j.signal()
 	<-j.done
 }
 
 func (j *janitor) work() {
 	defer close(j.done)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
+	var idle time.Duration
 	for {
-		job, pause, over := j.next()
+		job, asleep, over := j.next(idle >= janitorIdle)
 		switch {
 		case over:
 			return
 		case job != nil:
+			idle = 0
 			job()
-		case pause > 0:
-			timer.Reset(pause)
-			select {
-			case <-timer.C:
-			case <-j.wake:
-			}
-		default:
+		case asleep:
 			<-j.wake
+			idle = 0
+		default:
+			time.Sleep(janitorTick)
+			idle += janitorTick
 		}
 	}
 }
 
-// next is the job that is due, or how long to wait for one (0: until woken), or that there will be none.
-func (j *janitor) next() (job func(), pause time.Duration, over bool) {
+// next is the job that is due, if one is; over says that there will be none. With sleep, the janitor goes to sleep if there
+// is no job at all.
+func (j *janitor) next(sleep bool) (job func(), asleep, over bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.jobs) == 0 {
-		return nil, 0, j.closed
+		j.asleep = sleep && !j.closed
+		return nil, j.asleep, j.closed
 	}
-	age := time.Since(j.since)
-	due := j.closed || len(j.jobs) > janitorBacklog || age >= janitorDelay || j.running == 0 && age >= janitorPause
-	if !due {
-		if j.running == 0 {
-			return nil, janitorPause - age, false
-		}
-		return nil, janitorDelay - age, false
+	quiet := j.running.Load() == 0 && time.Since(j.start)-time.Duration(j.ended.Load()) >= janitorPause
+	if !quiet && !j.closed && len(j.jobs) <= janitorBacklog && time.Since(j.since) < janitorDelay {
+		return nil, false, false
 	}
 	job = j.jobs[0]
 	j.jobs = j.jobs[1:]
-	j.since = time.Now().Add(-janitorPause) // the next one is due at once, if no call begins
-	return job, 0, false
+	j.since = time.Now()
+	return job, false, false
 }

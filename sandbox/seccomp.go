@@ -107,7 +107,7 @@ func seccompFilter(ptrace bool) ([]unix.SockFilter, error) {
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: x32Bit, SkipTrue: 1},
 		bpf.RetConstant{Val: retNoSys},
 	}
-	raw, err := bpf.Assemble(append(prog, search(seccompRules(ptrace))...))
+	raw, err := bpf.Assemble(append(prog, search(spans(seccompRules(ptrace)))...))
 	if err != nil {
 		return nil, fmt.Errorf("assemble the seccomp filter: %w", err)
 	}
@@ -135,32 +135,64 @@ func planSeccomp(p *stage.Program, filter []unix.SockFilter) {
 	p.Add("install seccomp filter", unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, stage.Bytes(prog))
 }
 
-// search is a binary search over sorted rules, with the system call's number loaded.
-func search(rules []rule) []bpf.Instruction {
-	if len(rules) > 1 {
-		half := len(rules) / 2
-		low, high := search(rules[:half]), search(rules[half:])
-		// A conditional jump skips at most 255 instructions, a plain one any number.
-		return slices.Concat([]bpf.Instruction{
-			bpf.JumpIf{Cond: bpf.JumpLessThan, Val: uint32(rules[half].nr), SkipTrue: 1},
-			bpf.Jump{Skip: uint32(len(low))},
-		}, low, high)
+// span is what the filter does from one system call number on, until the next span begins: look at the rule, or allow.
+type span struct {
+	from uint32
+	rule *rule
+}
+
+// spans turns sorted rules into spans that cover all numbers; neighbours that are refused alike share one.
+func spans(rules []rule) []span {
+	list := []span{{0, nil}}
+	for i := range rules {
+		r := &rules[i]
+		last := &list[len(list)-1]
+		if last.rule == nil && last.from == uint32(r.nr) {
+			list = list[:len(list)-1]
+			if last = &list[len(list)-1]; last.rule.arg != 0 || r.arg != 0 || last.rule.ret != r.ret {
+				list = append(list, span{uint32(r.nr), r})
+			}
+		} else {
+			list = append(list, span{uint32(r.nr), r})
+		}
+		list = append(list, span{uint32(r.nr) + 1, nil})
 	}
-	r := rules[0]
-	prog := []bpf.Instruction{
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(r.nr), SkipTrue: 1},
-		bpf.RetConstant{Val: retAllow},
+	return list
+}
+
+// search is a binary search over spans, with the system call's number loaded.
+func search(list []span) []bpf.Instruction {
+	if len(list) == 1 {
+		return list[0].rule.decide()
 	}
-	if r.arg == 0 {
-		return append(prog, bpf.RetConstant{Val: r.ret})
+	half := len(list) / 2
+	low, high := search(list[:half]), search(list[half:])
+	if len(low) < 256 {
+		return slices.Concat([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: list[half].from, SkipTrue: uint8(len(low))}}, low, high)
 	}
-	prog = append(prog, bpf.LoadAbsolute{Off: r.arg, Size: 4})
-	if r.bits != 0 {
-		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: r.bits, SkipTrue: 1}, bpf.RetConstant{Val: retAllow})
-		return append(prog, bpf.RetConstant{Val: r.ret})
+	// A conditional jump skips at most 255 instructions, a plain one any number.
+	return slices.Concat([]bpf.Instruction{
+		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: list[half].from, SkipTrue: 1},
+		bpf.Jump{Skip: uint32(len(low))},
+	}, low, high)
+}
+
+// decide is what a rule does; nil allows.
+func (r *rule) decide() []bpf.Instruction {
+	allow := bpf.RetConstant{Val: retAllow}
+	if r == nil {
+		return []bpf.Instruction{allow}
 	}
+	refuse := bpf.RetConstant{Val: r.ret}
+	switch {
+	case r.arg == 0:
+		return []bpf.Instruction{refuse}
+	case r.bits != 0:
+		return []bpf.Instruction{bpf.LoadAbsolute{Off: r.arg, Size: 4}, bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: r.bits, SkipFalse: 1}, refuse, allow}
+	}
+	prog := []bpf.Instruction{bpf.LoadAbsolute{Off: r.arg, Size: 4}}
 	for _, v := range r.equal {
-		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: v, SkipFalse: 1}, bpf.RetConstant{Val: r.ret})
+		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: v, SkipFalse: 1}, refuse)
 	}
-	return append(prog, bpf.RetConstant{Val: retAllow})
+	return append(prog, allow)
 }
