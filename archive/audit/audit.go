@@ -60,6 +60,7 @@ type Finding struct {
 	Kind    string   `json:"kind"`
 	File    string   `json:"file,omitempty"` // relative to the data directory
 	Line    int      `json:"line,omitempty"`
+	Seq     *int64   `json:"seq,omitempty"` // of the row that stands there, or stood
 	CallIDs []string `json:"tool_call_ids,omitempty"`
 	Hash    string   `json:"hash,omitempty"`
 	Text    string   `json:"text"`
@@ -126,13 +127,17 @@ type verifier struct {
 	lines   []lineRef
 	leaves  []evidence.Hash               // of the same lines
 	newer   []int                         // lines that no checkpoint covers
+	holes   int                           // lines that are no rows
 	rows    map[string]map[string]*rowRef // by run and call
 	objects map[string][]string           // calls that name an object
 	lost    []string                      // calls without a row that should have one
 }
 
-// lineRef is a line of the ledger; both are empty where it is no row.
-type lineRef struct{ call, run string }
+// lineRef is a line of the ledger; call and run are empty where it is no row.
+type lineRef struct {
+	call, run string
+	seq       int64
+}
 
 // marked tells whether the run has a marker, or had one when the verifier began: it has not ended, or nobody has closed
 // it yet. A line that names no run is as if of any.

@@ -341,3 +341,59 @@ func BenchmarkVerify(b *testing.B) {
 		}
 	}
 }
+
+// SCENARIOS 124: several changes at once, each named with its file, line, seq and call.
+func TestRowsRemovedEditedAndSwappedAreEachNamed(t *testing.T) {
+	p := newPlace(t)
+	d := p.open()
+	run := p.begin(d)
+	for i := range 8 {
+		call(t, d, run, i+1)
+	}
+	if err := errors.Join(d.End(run, nil), d.Close()); err != nil {
+		t.Fatal(err)
+	}
+	p.edit(p.ledger(), func(l []string) []string {
+		l[7] = strings.Replace(l[7], `"outcome":"ok","exit_code":0`, `"outcome":"ok","exit_code":7`, 1)
+		l[8], l[9] = l[9], l[8]
+		return slices.Delete(l, 6, 7)
+	})
+	var got []string
+	for _, f := range p.verify().Findings {
+		if strings.HasPrefix(f.Kind, "ROW_") && f.File == ledger.FileName {
+			calls := ""
+			for _, id := range f.CallIDs {
+				calls += id[strings.LastIndex(id, "-"):]
+			}
+			got = append(got, fmt.Sprintf("%s line %d seq %d call %s", f.Kind, f.Line, *f.Seq, calls))
+		}
+	}
+	if list := strings.Join(got, ", "); list != "ROW_MOVED line 8 seq 9 call -6, ROW_EDITED line 7 seq 7 call -4, ROW_REMOVED line 7 seq 6 call " {
+		t.Error(list)
+	}
+}
+
+// What JSONL escapes and canonical JSON does not is no difference between arguments and their hash.
+func TestArgumentsAreHeldAgainstTheirHash(t *testing.T) {
+	rules := redact.New(nil)
+	for _, text := range []string{"\"\u2028 \u0085\"", `"\\u2028"`, "\"\\\\\u2029\"", `"plain"`} {
+		p := newPlace(t)
+		d := p.open()
+		run := p.begin(d)
+		args, err := rules.JSON([]byte(`{"a":` + text + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := *p.rows[0]
+		row.ToolCallID, row.RunID, row.Seq = redact.Plain(run.ID()[:8]+"-1"), run.ID(), -1
+		if row.InputHash, err = d.Store.Put(args); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(run.ToolCall(trace.Call{Row: &row, Arguments: args}), d.Commit(run, &row), run.ToolResult(trace.Result{Row: &row}), d.End(run, nil), d.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if r := p.verify(); len(r.Findings) > 0 {
+			t.Errorf("%s: %+v", text, r.Findings)
+		}
+	}
+}

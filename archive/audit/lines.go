@@ -18,6 +18,7 @@ func (v *verifier) readLedger() error {
 				return err
 			}
 			damaged++
+			v.holes++
 			if line.whole {
 				v.lines, v.leaves = append(v.lines, lineRef{}), append(v.leaves, line.leaf)
 			}
@@ -25,7 +26,7 @@ func (v *verifier) readLedger() error {
 		}
 		row, id := line.Row, line.Row.ToolCallID.String()
 		at := func(kind, text string) {
-			v.find(Finding{Kind: kind, File: line.File, Line: line.No, CallIDs: []string{id}, Text: text})
+			v.find(Finding{Kind: kind, File: line.File, Line: line.No, Seq: &row.Seq, CallIDs: []string{id}, Text: text})
 		}
 		if row.Seq < next || row.Seq > next+damaged {
 			at(SeqGap, fmt.Sprintf("seq %d where %d was due", row.Seq, next))
@@ -39,7 +40,7 @@ func (v *verifier) readLedger() error {
 			at(BadRow, line.bad.Error())
 		}
 		v.addRow(row, id, line.No)
-		v.lines, v.leaves = append(v.lines, lineRef{id, row.RunID}), append(v.leaves, line.leaf)
+		v.lines, v.leaves = append(v.lines, lineRef{id, row.RunID, row.Seq}), append(v.leaves, line.leaf)
 		if v.report.Rows++; v.report.Rows%1000 == 0 {
 			v.Progress("ledger", v.report.Rows, 0)
 		}

@@ -126,7 +126,7 @@ func (v *verifier) readRun(id string, find func(Finding)) *run {
 		}
 		first = false
 	}
-	if first && !r.live {
+	if first && !r.marked { // else a run that is just beginning, or that died then
 		find(Finding{Kind: RunUnreadable, File: r.path, Text: "the file has no lines"})
 		r.broken = true
 	}

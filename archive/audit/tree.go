@@ -41,7 +41,7 @@ func (v *verifier) checkTree() error {
 // the lines between the last good checkpoint and the first bad one.
 func (v *verifier) explain(holds, bad []Kept) {
 	if was, by := v.signedLeaves(bad); was != nil {
-		v.compare(was, by)
+		(&comparison{verifier: v, was: was, by: by}).run()
 		return
 	}
 	lines, first, last := int64(len(v.leaves)), bad[0], bad[len(bad)-1]
@@ -122,100 +122,6 @@ func (v *verifier) signedLeaves(bad []Kept) ([]evidence.Hash, Kept) {
 		}
 	}
 	return nil, Kept{}
-}
-
-// compare names each line that is not where and what it was when it was signed. Lines that are still in their order hold
-// the others in place: between two of them, what is new stands for what is gone, one for one.
-func (v *verifier) compare(was []evidence.Hash, by Kept) {
-	places := make(map[evidence.Hash][]int, len(was)) // of each line among those that were signed
-	for i, h := range was {
-		places[h] = append(places[h], i)
-	}
-	now := make([]int, len(v.leaves)) // for each line where it was, or -1
-	found := make([]bool, len(was))
-	for i, h := range v.leaves {
-		now[i] = -1
-		if p := places[h]; len(p) > 0 {
-			now[i], places[h] = p[0], p[1:]
-			found[p[0]] = true
-		}
-	}
-	kept := increasing(now)
-	var fresh []int // lines since the last kept one that were not signed
-	next := 0       // the first signed line since then
-	between := func(until int, end bool) {
-		var gone []int
-		for ; next < until; next++ {
-			if !found[next] {
-				gone = append(gone, next)
-			}
-		}
-		n := min(len(gone), len(fresh))
-		for i := range n {
-			v.line(RowEdited, fresh[i], fmt.Sprintf("it is not what was signed as line %d", gone[i]+1))
-		}
-		gone, fresh = gone[n:], fresh[n:]
-		switch {
-		case end && len(gone) > 0:
-			v.cut(by, int64(gone[0])+1, int64(gone[len(gone)-1])+1)
-			gone = nil
-		case end:
-			v.newer, fresh = fresh, nil
-		}
-		for _, p := range gone {
-			v.find(Finding{Kind: RowRemoved, File: v.ledgerFile(), Line: p + 1, Text: fmt.Sprintf("what was signed as line %d is gone", p+1)})
-		}
-		for _, i := range fresh {
-			v.line(RowInserted, i, "it was not signed here")
-		}
-		fresh = nil
-	}
-	for i, p := range now {
-		switch {
-		case kept[i]:
-			between(p, false)
-			next = p + 1
-		case p >= 0:
-			v.line(RowMoved, i, fmt.Sprintf("it was signed as line %d", p+1))
-		default:
-			fresh = append(fresh, i)
-		}
-	}
-	between(len(was), true)
-}
-
-// line is a finding about line i of the ledger, counted from 0.
-func (v *verifier) line(kind string, i int, text string) {
-	v.find(Finding{Kind: kind, File: v.ledgerFile(), Line: i + 1, CallIDs: v.callsBetween(int64(i), int64(i)+1), Text: text})
-}
-
-// increasing marks a longest increasing run among the numbers that are not negative.
-func increasing(list []int) []bool {
-	tails := []int{}                 // indexes into list: the ends of the best runs of each length
-	before := make([]int, len(list)) // index of the one before in the run, or -1
-	for i, p := range list {
-		if p < 0 {
-			continue
-		}
-		at, _ := slices.BinarySearchFunc(tails, p, func(t, p int) int { return cmp.Compare(list[t], p) })
-		before[i] = -1
-		if at > 0 {
-			before[i] = tails[at-1]
-		}
-		if at == len(tails) {
-			tails = append(tails, i)
-		} else {
-			tails[at] = i
-		}
-	}
-	kept := make([]bool, len(list))
-	if len(tails) == 0 {
-		return kept
-	}
-	for i := tails[len(tails)-1]; i >= 0; i = before[i] {
-		kept[i] = true
-	}
-	return kept
 }
 
 // checkHashes holds the stored hashes, which are derived, against the lines.

@@ -188,6 +188,9 @@ func findingText(f audit.Finding) string {
 	if f.Hash != "" {
 		parts = append(parts, f.Hash)
 	}
+	if f.Seq != nil {
+		parts = append(parts, fmt.Sprintf("seq %d", *f.Seq))
+	}
 	if len(f.CallIDs) > 0 {
 		parts = append(parts, "call "+strings.Join(f.CallIDs, ", "))
 	}
