@@ -2,11 +2,13 @@ package cgroup
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 func testTree(t testing.TB) *Tree {
@@ -142,5 +144,57 @@ func TestHierarchiesAreFoundByTheirMounts(t *testing.T) {
 	}
 	if len(got) != len(want) {
 		t.Errorf("got %v", got)
+	}
+}
+
+func TestARenewedGroupCountsFromNothing(t *testing.T) {
+	tree := testTree(t)
+	l := Limits{MemoryBytes: 256 << 20, Pids: 20, CPUs: 1}
+	g, err := tree.New(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := g.Remove(); err != nil {
+			t.Error(err)
+		}
+	}()
+	// A process that enters the group by itself, uses some of everything and ends.
+	use := func(script string) Usage {
+		t.Helper()
+		enter := ""
+		for i := range g.members {
+			enter += "echo 0 >" + g.members[i].path + "/cgroup.procs; "
+		}
+		if out, err := exec.Command("sh", "-c", enter+script).CombinedOutput(); err != nil {
+			t.Fatal(err, string(out))
+		}
+		u, err := g.Usage()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	big := use("dd if=/dev/zero of=/dev/null bs=64M count=3 2>/dev/null; sh -c 'sleep 0.01 & sleep 0.01 & sleep 0.01 & wait'")
+	if big.MemoryPeakBytes < 64<<20 || big.CPU <= 0 {
+		t.Fatalf("the first use: %+v", big)
+	}
+	// What a process leaves charged when it has ended goes a moment later.
+	renewed := g.Renew(l)
+	for end := time.Now().Add(2 * time.Second); !renewed && time.Now().Before(end) && tree.Mode() != "v2"; {
+		renewed = g.Renew(l)
+	}
+	if !renewed {
+		if tree.Mode() == "v2" {
+			t.Skip("groups of v2 are made anew")
+		}
+		t.Fatal("it cannot be renewed")
+	}
+	if u, err := g.Usage(); err != nil || u.CPU > time.Millisecond || u.MemoryPeakBytes > 1<<20 || u.OOMKills != 0 || u.PidsPeak > 0 {
+		t.Errorf("renewed: %+v, %v", u, err)
+	}
+	small := use("true")
+	if small.MemoryPeakBytes > 16<<20 || small.CPU >= big.CPU || small.PidsPeak != Unknown && small.PidsPeak >= big.PidsPeak {
+		t.Errorf("the second use: %+v, after %+v", small, big)
 	}
 }

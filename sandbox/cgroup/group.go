@@ -18,6 +18,8 @@ type Group struct {
 	members []member
 	dir     int     // of the unified hierarchy, -1: none
 	base    figures // what the counters had counted before this call
+	last    figures // what they had when Usage read them
+	read    bool    // last is of this call
 	killed  bool    // by cgroup.kill
 }
 

@@ -41,10 +41,13 @@ var (
 	toHits      = func(f *figures) *int64 { return &f.hits }
 )
 
+// peakFile of v1 can be set back by a write.
+const peakFile = "memory.max_usage_in_bytes"
+
 var sourcesV1 = []source{
 	{"cpuacct", "cpuacct.usage", "", 1, toCPU},
 	{"cpu", "cpu.stat", "throttled_time", 1, toThrottled},
-	{"memory", "memory.max_usage_in_bytes", "", 1, toPeak},
+	{"memory", peakFile, "", 1, toPeak},
 	{"memory", "memory.oom_control", "oom_kill", 1, toKills},
 	{"pids", "pids.peak", "", 1, toPids},
 	{"pids", "pids.events", "max", 1, toHits},
@@ -80,7 +83,11 @@ func (m *member) watch(sources []source) error {
 		}
 	}
 	for _, f := range files {
-		fd, err := unix.Openat(m.fd, f, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		mode := unix.O_RDONLY
+		if f == peakFile {
+			mode = unix.O_RDWR // Renew sets it back
+		}
+		fd, err := unix.Openat(m.fd, f, mode|unix.O_CLOEXEC, 0)
 		if err == unix.ENOENT {
 			fd = -1
 		} else if err != nil {
@@ -91,8 +98,8 @@ func (m *member) watch(sources []source) error {
 	return nil
 }
 
-// read returns a counter file, at most 4 KiB; errNoCounter where this kernel has none.
-func (m *member) read(file string) ([]byte, error) {
+// read reads a counter file into buf; errNoCounter where this kernel has none.
+func (m *member) read(file string, buf []byte) ([]byte, error) {
 	for _, c := range m.counters {
 		if c.file != file {
 			continue
@@ -100,12 +107,11 @@ func (m *member) read(file string) ([]byte, error) {
 		if c.fd < 0 {
 			return nil, errNoCounter
 		}
-		b := make([]byte, 4096)
-		n, err := unix.Pread(c.fd, b, 0)
+		n, err := unix.Pread(c.fd, buf, 0)
 		if err != nil {
 			return nil, &os.PathError{Op: "read", Path: filepath.Join(m.path, file), Err: err}
 		}
-		return b[:n], nil
+		return buf[:n], nil
 	}
 	return nil, errNoCounter
 }
@@ -114,7 +120,8 @@ var errNoCounter = errors.New("this kernel has no such counter")
 
 // figure returns the number in a counter file, or the one behind key in a file of "key number" lines.
 func (m *member) figure(file, key string) (int64, error) {
-	b, err := m.read(file)
+	var buf [1024]byte
+	b, err := m.read(file, buf[:])
 	if err != nil {
 		return 0, err
 	}
@@ -140,6 +147,7 @@ func (m *member) figure(file, key string) (int64, error) {
 // Usage reads the group's counters; what this kernel does not count is Unknown. It must be called before Remove.
 func (g *Group) Usage() (Usage, error) {
 	f, err := g.figures()
+	g.last, g.read = f, err == nil
 	for _, s := range g.tree.sources() {
 		if n := s.to(&f); *n != Unknown {
 			*n -= *s.to(&g.base)
@@ -189,18 +197,24 @@ func (g *Group) Renew(l Limits) bool {
 			if left, err := m.figure("memory.usage_in_bytes", ""); err != nil || left > leftCharge {
 				return false
 			}
-			if m.write("memory.max_usage_in_bytes", "0") != nil {
-				return false
+			for _, c := range m.counters {
+				if c.file == peakFile {
+					if _, err := unix.Pwrite(c.fd, []byte("0"), 0); err != nil {
+						return false
+					}
+				}
 			}
 		}
 	}
-	g.base = figures{}
-	f, err := g.figures()
-	if err != nil {
-		return false
+	if !g.read {
+		var err error
+		if g.last, err = g.figures(); err != nil {
+			return false
+		}
 	}
+	g.base, g.read = figures{}, false
 	for _, s := range g.tree.sources() {
-		if n := *s.to(&f); n != Unknown && s.file != "memory.max_usage_in_bytes" {
+		if n := *s.to(&g.last); n != Unknown && s.controller != "pids" && s.file != peakFile {
 			*s.to(&g.base) = n
 		}
 	}
