@@ -16,7 +16,7 @@ import (
 // How a step is broken.
 const (
 	Before  = "before"  // the process is killed before the call
-	Half    = "half"    // the process is killed after half of a write; other calls as Before
+	Half    = "half"    // the process is killed after half of a write; only writes are steps
 	After   = "after"   // the process is killed after the call
 	NoSpace = "nospace" // the call fails with ENOSPC and does nothing
 	Short   = "short"   // a write takes half; other calls as NoSpace
@@ -50,6 +50,10 @@ func At(n int, how string, always bool) (undo func() int) {
 		}
 		return unix.ENOSPC
 	}
+	undo = func() int {
+		jsonl.Calls = saved
+		return int(count.Load())
+	}
 	none := func() {}
 	write := func(p []byte, do func([]byte) (int, error)) (n int, err error) {
 		short := 0
@@ -64,6 +68,9 @@ func At(n int, how string, always bool) (undo func() int) {
 	}
 	jsonl.Calls.Pwrite = func(fd int, p []byte, offset int64) (int, error) {
 		return write(p, func(p []byte) (int, error) { return saved.Pwrite(fd, p, offset) })
+	}
+	if how == Half {
+		return undo
 	}
 	jsonl.Calls.Truncate = func(fd int, size int64) error {
 		return step(func() error { return saved.Truncate(fd, size) }, none)
@@ -83,10 +90,7 @@ func At(n int, how string, always bool) (undo func() int) {
 		err = step(func() error { fd, err = saved.Open(path, flags, mode); return err }, none)
 		return fd, err
 	}
-	return func() int {
-		jsonl.Calls = saved
-		return int(count.Load())
-	}
+	return undo
 }
 
 // die is the end that no defer and no handler sees.
