@@ -22,33 +22,39 @@ func (h *Host) newTemplate(v *view, root int) (ns int, err error) {
 	child.Add("make mounts private", unix.SYS_MOUNT, nil, "/", nil, unix.MS_REC|unix.MS_PRIVATE, nil)
 	// Sources are opened before the new root covers anything, and attached when all are open.
 	trees := make([]int, len(v.binds))
-	opened := []int{open}
+	closed := map[int]int{} // an op that opens a descriptor → the one that closes it
 	for i := range v.binds {
 		if b := &v.binds[i]; !b.empty {
-			trees[i] = b.open(child)
-			opened = append(opened, trees[i])
+			trees[i] = b.open(child, closed)
 		}
 	}
 	// Where the new root is attached does not matter, it is left at once: any directory that surely exists will do.
 	child.Add("attach root", unix.SYS_MOVE_MOUNT, root, "", unix.AT_FDCWD, "/proc", unix.MOVE_MOUNT_F_EMPTY_PATH)
-	child.Add("enter root", unix.SYS_FCHDIR, root)
+	// The box sees a second mount of it. The first may still be open for writing in some child of ours that has a copy of
+	// the descriptor table, and a mount with writers cannot be made read-only.
+	view := child.Add("clone root", unix.SYS_OPEN_TREE, root, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+	child.Add("make root read-only", unix.SYS_MOUNT_SETATTR, stage.Result(view), "", unix.AT_EMPTY_PATH, attr(unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV), unix.MOUNT_ATTR_SIZE_VER0)
+	child.Add("attach view", unix.SYS_MOVE_MOUNT, stage.Result(view), "", unix.AT_FDCWD, "/proc", unix.MOVE_MOUNT_F_EMPTY_PATH)
+	child.Add("enter view", unix.SYS_FCHDIR, stage.Result(view))
+	closed[view] = child.Add("close view", unix.SYS_CLOSE, stage.Result(view))
 	for i := range v.binds {
 		b := &v.binds[i]
 		if b.empty { // stands in the new root itself
-			trees[i] = b.open(child)
-			opened = append(opened, trees[i])
+			trees[i] = b.open(child, closed)
 		}
-		b.attach(child, trees[i])
+		b.attach(child, trees[i], closed)
 	}
 	child.Add("pivot root", unix.SYS_PIVOT_ROOT, ".", ".")
 	child.Add("drop the host's mounts", unix.SYS_UMOUNT2, ".", unix.MNT_DETACH)
-	child.Add("make root read-only", unix.SYS_MOUNT_SETATTR, unix.AT_FDCWD, "/", 0, attr(unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV), unix.MOUNT_ATTR_SIZE_VER0)
 	if err := runChild(child); err != nil {
 		// The descriptor table is ours too: what the child opened and did not get to close is here.
-		for _, op := range opened {
-			if fd := child.Got(op); fd >= 0 && child.Got(op+1) != 0 {
+		for op, end := range closed {
+			if fd := child.Got(op); fd >= 0 && !child.Reached(end) {
 				unix.Close(fd)
 			}
+		}
+		if fd := child.Got(open); fd >= 0 {
+			unix.Close(fd)
 		}
 		return -1, err
 	}
@@ -133,7 +139,7 @@ func (v *view) populate(root int) error {
 // open adds the steps that clone the mounts of the bind's source, detached, with the attributes that they have in the box;
 // it returns the index of the one whose result is the tree. The source has been resolved: a link in it now was put there
 // by somebody else.
-func (b *bind) open(child *stage.Program) int {
+func (b *bind) open(child *stage.Program, closed map[int]int) int {
 	set := uint64(unix.MOUNT_ATTR_NOSUID)
 	source := b.source
 	switch {
@@ -154,24 +160,24 @@ func (b *bind) open(child *stage.Program) int {
 	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
 	path := child.Add(name, unix.SYS_OPENAT2, unix.AT_FDCWD, source, stage.Bytes(how), unix.SizeofOpenHow)
 	tree := child.Add(name, unix.SYS_OPEN_TREE, stage.Result(path), "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
-	child.Add(name, unix.SYS_CLOSE, stage.Result(path))
+	closed[path] = child.Add(name, unix.SYS_CLOSE, stage.Result(path))
 	child.Add(name, unix.SYS_MOUNT_SETATTR, stage.Result(tree), "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, stage.Bytes(&unix.MountAttr{Attr_set: set, Propagation: unix.MS_PRIVATE}), unix.MOUNT_ATTR_SIZE_VER0)
 	return tree
 }
 
 // attach puts the tree at its place below the child's working directory, the new root. A place inside another tree may
 // have been turned into a link since it was planned; it is opened without following any.
-func (b *bind) attach(child *stage.Program, tree int) {
+func (b *bind) attach(child *stage.Program, tree int, closed map[int]int) {
 	name, rel := "show "+b.target, strings.TrimPrefix(b.place, "/")
 	if b.inside {
 		how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH}
 		at := child.Add(name, unix.SYS_OPENAT2, unix.AT_FDCWD, rel, stage.Bytes(how), unix.SizeofOpenHow)
 		child.Add(name, unix.SYS_MOVE_MOUNT, stage.Result(tree), "", stage.Result(at), "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
-		child.Add(name, unix.SYS_CLOSE, stage.Result(at))
+		closed[at] = child.Add(name, unix.SYS_CLOSE, stage.Result(at))
 	} else {
 		child.Add(name, unix.SYS_MOVE_MOUNT, stage.Result(tree), "", unix.AT_FDCWD, rel, unix.MOVE_MOUNT_F_EMPTY_PATH)
 	}
-	child.Add(name, unix.SYS_CLOSE, stage.Result(tree))
+	closed[tree] = child.Add(name, unix.SYS_CLOSE, stage.Result(tree))
 }
 
 // openResolved opens a path that has been resolved: a link in it now is an error.

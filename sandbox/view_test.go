@@ -2,11 +2,13 @@ package sandbox
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -259,4 +261,64 @@ func held(path string) bool {
 	}
 	defer f.Close()
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil
+}
+
+// Boxes are built while calls of others start, which hold copies of the descriptor table for a moment.
+func TestBoxesAreBuiltBesideRunningCalls(t *testing.T) {
+	h := testHost(t)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for range 4 {
+				b, err := h.Box(Profile{Name: fmt.Sprint(i), Limits: testLimits, UID: os.Getuid(), GID: os.Getgid(), BestEffort: os.Getenv("TOOLRUN_REQUIRE_SANDBOX") != "1"})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for range 3 {
+					if r, _ := run(t, b, 20*time.Second, "true"); r.Outcome != Exited {
+						t.Errorf("outcome %d, %v", r.Outcome, r.Err)
+					}
+				}
+				b.Close()
+			}
+		})
+	}
+	wg.Wait()
+	if n := openFiles(t); n > 100 {
+		t.Errorf("%d descriptors are open", n)
+	}
+}
+
+func TestABoxThatCannotBeBuiltLeavesNoDescriptor(t *testing.T) {
+	h := testHost(t)
+	work := t.TempDir()
+	before := 0
+	for i := range 5 {
+		b := &Box{host: h, profile: Profile{Name: "bad", Limits: testLimits, UID: os.Getuid(), GID: os.Getgid()}, template: -1, root: -1}
+		v, err := planView(h.system(), &Profile{Name: "bad", Mounts: []Mount{{work, "/srv/x", false}}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.binds[len(v.binds)-1].source = "/no/such/place"
+		b.view = v
+		if err := b.build(); err == nil {
+			t.Fatal("built")
+		}
+		b.Close()
+		if i == 0 {
+			before = openFiles(t)
+		} else if n := openFiles(t); n > before {
+			t.Fatalf("%d descriptors, before %d", n, before)
+		}
+	}
+}
+
+func openFiles(t testing.TB) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
 }

@@ -149,6 +149,9 @@ func (p *Program) add(name string, nr int, want int64, args []any) int {
 // Got is the raw result of op i in the last Run.
 func (p *Program) Got(i int) int { return int(p.ops[i].ret) }
 
+// Reached tells whether op i was walked in the last Run.
+func (p *Program) Reached(i int) bool { return p.ops[i].ret != notReached }
+
 // Reset forgets the results of a Run, so that the program may be walked again.
 func (p *Program) Reset() {
 	for i := range p.ops {
