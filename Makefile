@@ -6,7 +6,7 @@ VCS         := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo true || echo f
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    ?= 20s
 
-.PHONY: build demo test race fuzz lint bench cover test-clients test-agents soak clean
+.PHONY: build demo test race fuzz lint bench cover test-vm test-clients test-agents soak clean
 
 build: ## bin/toolrun, static
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=$(VCS) -ldflags '-s -w' -o bin/toolrun ./cmd/toolrun
@@ -33,6 +33,9 @@ bench: build ## a warm `true` against bwrap and a bare exec
 
 cover: ## coverage of the unit tests
 	mkdir -p bin && $(GO) test -coverprofile=bin/cover.out $$($(GO) list ./... | grep -v /tests) && $(GO) tool cover -func=bin/cover.out | tail -n 1
+
+test-vm: ## the sandbox's tests on pure cgroup v2, as root and as a user, on two kernels, in an emulated machine
+	tests/need qemu-system-x86_64:qemu-system-x86 busybox:busybox-static lz4:lz4 zstd:zstd && tests/vm/suite "" trixie
 
 test-clients: build tests/agents/clients/node_modules ## the official TypeScript SDK clients and the inspector
 	CLIENTS="sdk sdk2 inspector" STRICT=1 tests/agents/run bin/toolrun

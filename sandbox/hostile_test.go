@@ -198,6 +198,9 @@ func TestEveryAttackIsRefused(t *testing.T) {
 			if w.network && name == "host loopback" {
 				continue // that is what the host's network is for
 			}
+			if w.network && name == "abstract socket" && b.host.landlock.Scoped == 0 {
+				continue // Landlock before Linux 6.12 does not know them, see THREATS.md
+			}
 			var out bytes.Buffer
 			r := b.Run(t.Context(), Command{Argv: []string{self}, Exe: self, Dir: work, Stdout: &out, Timeout: 20 * time.Second, Env: []string{
 				"SANDBOX_TEST_ATTACK=" + name, "HOST_HOME=" + home, "HOST_TCP=" + l.Addr().String(), "HOST_ABSTRACT=" + abstract, "HOST_SOCKET=" + sock, fmt.Sprintf("WAS_UID=%d", w.uid)}})
