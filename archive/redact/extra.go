@@ -42,6 +42,7 @@ func extras() (list []*anchor) {
 	}
 	return append(list,
 		&anchor{lit: []byte("eyJ"), after: alnumSet, rule: webToken},
+		&anchor{lit: []byte("ey"), front: noWord, after: alnumSet, rule: plainToken},
 		&anchor{lit: []byte("LS0tLS1CRUdJTi"), rule: encodedKey},
 		&anchor{lit: []byte("-u"), after: optionSet, front: spaceSet, rule: func(b []byte, at int, final bool) verdict { return curlUser(b, at, 2, final) }},
 		&anchor{lit: []byte("--user"), rule: func(b []byte, at int, final bool) verdict { return curlUser(b, at, 6, final) }},
@@ -49,6 +50,7 @@ func extras() (list []*anchor) {
 		&anchor{lit: []byte("sig="), rule: signature},
 		&anchor{lit: []byte(":AA"), after: ranges("--09AZ__az"), rule: telegram},
 		&anchor{lit: []byte("_mmk"), rule: maxMind},
+		&anchor{lit: []byte("facebook"), fold: true, rule: facebook},
 		&anchor{lit: []byte("Q~"), front: digitSet, after: azureSet, rule: azure},
 		&anchor{lit: []byte("data:"), rule: kubeYAML},
 		&anchor{lit: []byte("Data:"), rule: kubeYAML},
@@ -119,6 +121,34 @@ func azure(b []byte, at int, final bool) verdict {
 		return verdict{}
 	}
 	return verdict{found: true, span: span{start: at, end: end}}
+}
+
+// facebook judges an access token behind the word: the number of an app, | or %, and its secret.
+func facebook(b []byte, at int, final bool) verdict {
+	const words, least, most = 40, 27, 40
+	i := at + len("facebook")
+	from := i
+	for i < len(b) && i-from < words && !digit(b[i]) && b[i] != '\n' {
+		i++
+	}
+	start := i
+	for i < len(b) && i-start < 17 && digit(b[i]) {
+		i++
+	}
+	if i == len(b) && !final {
+		return verdict{more: true, from: start}
+	}
+	if n := i - start; n < 15 || n > 16 || i == len(b) || b[i] != '|' && b[i] != '%' {
+		return verdict{}
+	}
+	end := token.end(b[:min(len(b), i+most+2)], i+1)
+	if end == len(b) && end-i-1 <= most && !final {
+		return verdict{more: true, from: start}
+	}
+	if n := end - i - 1; n < least || n > most {
+		return verdict{}
+	}
+	return verdict{found: true, span: span{start: start, end: end}}
 }
 
 // The key of MaxMind is 6 letters and digits, _, 29 letters and digits, _mmk: nothing at its begin tells it. What stands

@@ -11,7 +11,7 @@ type anchor struct {
 	fold  bool       // ASCII letters match in either case
 	edge  bool       // no word goes on in front of it, see edge
 	after *[256]bool // for a literal of 2 or 3 bytes: what may stand behind it; nil: anything
-	front *[256]bool // for a literal of 2 bytes: what may stand in front of it; nil: after tells more
+	front *[256]bool // for the same: what may stand in front of it; nil: after tells more
 	rule  rule       // nil: the literal itself is the secret
 	need  int        // after this many bytes the index has seen the anchor
 }
@@ -168,21 +168,14 @@ type hit struct {
 // its end cuts off are left out.
 func (x *index) search(hits []hit, b []byte, from int, final bool) []hit {
 	i := from
-	for ; i+10 <= len(b); i += 8 {
-		t := b[i : i+10]
-		v, w := binary.LittleEndian.Uint64(t)|foldAll, binary.LittleEndian.Uint64(t[2:])|foldAll
-		p, q, r, s := hash(uint32(v)), hash(uint32(v>>16)), hash(uint32(v>>32)), hash(uint32(w>>32))
-		if x.bits[p>>6]&(1<<(p&63)) != 0 {
-			hits = x.look(hits, b, from, i)
+	for {
+		if i = x.skip(b, i); i+10 > len(b) {
+			break
 		}
-		if x.bits[q>>6]&(1<<(q&63)) != 0 {
-			hits = x.look(hits, b, from, i+2)
-		}
-		if x.bits[r>>6]&(1<<(r&63)) != 0 {
-			hits = x.look(hits, b, from, i+4)
-		}
-		if x.bits[s>>6]&(1<<(s&63)) != 0 {
-			hits = x.look(hits, b, from, i+6)
+		for end := i + 8; i < end; i += 2 {
+			if v := hash(uint32(b[i]|0x20) | uint32(b[i+1]|0x20)<<8 | uint32(b[i+2]|0x20)<<16); x.bits[v>>6]&(1<<(v&63)) != 0 {
+				hits = x.look(hits, b, from, i)
+			}
 		}
 	}
 	for ; i+3 <= len(b); i += 2 {
@@ -207,6 +200,20 @@ func (x *index) search(hits []hit, b []byte, from int, final bool) []hit {
 		}
 	}
 	return hits
+}
+
+// skip returns the first i, by steps of 8, where one of the four windows at b[i:] is that of an anchor, or where b has less
+// than 10 bytes more.
+func (x *index) skip(b []byte, i int) int {
+	for ; i+10 <= len(b); i += 8 {
+		t := b[i : i+10 : i+10]
+		v, w := binary.LittleEndian.Uint64(t)|foldAll, binary.LittleEndian.Uint64(t[2:])|foldAll
+		p, q, r, s := hash(uint32(v)), hash(uint32(v>>16)), hash(uint32(v>>32)), hash(uint32(w>>32))
+		if x.bits[p>>6]&(1<<(p&63)) != 0 || x.bits[q>>6]&(1<<(q&63)) != 0 || x.bits[r>>6]&(1<<(r&63)) != 0 || x.bits[s>>6]&(1<<(s&63)) != 0 {
+			break
+		}
+	}
+	return i
 }
 
 // look appends the anchors that have the window at b[i:].

@@ -51,6 +51,9 @@ func keyed(b []byte, at, n int, final bool) verdict {
 		}
 		return verdict{}
 	}
+	if a.sign == ':' && a.quote == 0 && bytes.EqualFold(b[max(a.name.start, a.name.end-4):a.name.end], []byte("pass")) {
+		return verdict{} // PASS: TestName
+	}
 	k := kindOf(b[a.name.start:a.name.end])
 	if s := a.name.start; k == isPublic && s > 0 && b[s-1] == ' ' {
 		for s--; s > 0 && a.name.start-s < maxWord && alnum.has(b[s-1]); { // "API key: …"
@@ -59,9 +62,6 @@ func keyed(b []byte, at, n int, final bool) verdict {
 		if word := fold(b[s : a.name.start-1]); keyWords[word.s()] {
 			k = kindOf(b[s:a.name.end])
 		}
-	}
-	if a.sign == ':' && a.quote == 0 && bytes.EqualFold(b[max(a.name.start, a.name.end-4):a.name.end], []byte("pass")) {
-		k = isPublic // PASS: TestName
 	}
 	switch k {
 	case isPublic:

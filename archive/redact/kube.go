@@ -8,9 +8,14 @@ const kubeWindow = 4 << 10
 // kubeYAML judges a line "data:" or "stringData:" of YAML, and masks the values below it if the document is of kind
 // Secret, which may be said in front of it or behind.
 func kubeYAML(b []byte, at int, final bool) (v verdict) {
-	start := bytes.LastIndexByte(b[:at], '\n') + 1
+	start := max(0, at-80)
+	if i := bytes.LastIndexByte(b[start:at], '\n'); i >= 0 {
+		start += i + 1
+	} else if start > 0 {
+		return verdict{}
+	}
 	indent := skipIndent(b, start) - start
-	if head := b[start+indent : at]; len(head) > 0 && string(head) != "string" || at-start > 80 {
+	if head := b[start+indent : at]; len(head) > 0 && string(head) != "string" {
 		return verdict{}
 	}
 	i := at + len("data:")

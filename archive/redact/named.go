@@ -5,7 +5,7 @@ import "bytes"
 // Assignments as the rule file sees them: a name, up to 20 characters that may belong to it, quotes, an operator,
 // quotes, a value (cmd/generate/config/utils/generate.go of gitleaks).
 const (
-	nameRest   = 40 // the rest of a name and those 20 characters
+	nameRest   = 64 // the rest of a name and those 20 characters
 	beforeSign = 3  // white space and quotes in front of the operator
 	signLength = 4
 	beforeRest = 5 // white space, quotes and = behind it
@@ -49,12 +49,18 @@ func named(list []*provider, n int, b []byte, at int, final bool) (v verdict) {
 		return verdict{}
 	}
 	for _, p := range list {
+		signs := 0 // that the expression may count to the value; they are emitted already
+		for p.has['='] && signs < beforeRest && b[value-1-signs] == '=' {
+			signs++
+		}
 		end := run(p.has, b, value, p.most()+1)
 		switch {
 		case p.undecided(b, value, end, final):
 			v.add(verdict{more: true, from: value})
-		case end-value >= p.min:
-			v.add(p.match(b, value, at, end))
+		case end-value+signs >= p.min:
+			w := p.match(b, value, at, end)
+			w.span.start = max(w.span.start, value)
+			v.add(w)
 		}
 	}
 	return v
@@ -85,12 +91,29 @@ func (p *provider) value(b []byte, at int, final bool) verdict {
 	if end-at < p.min {
 		return verdict{}
 	}
-	p.compile()
 	from := max(0, at-2*nameRest)
+	if !p.hasName(b[from:at]) {
+		return verdict{}
+	}
+	p.compile()
 	for _, m := range p.re.FindAllSubmatchIndex(b[from:end], -1) {
 		if from+m[2] == at {
 			return p.judge(b, at, from, end, m)
 		}
 	}
 	return verdict{}
+}
+
+// hasName tells whether the name of a value may stand in b.
+func (p *provider) hasName(b []byte) bool {
+	var folded [2 * nameRest]byte
+	for i, c := range b {
+		folded[i] = lower(c)
+	}
+	for _, name := range p.near {
+		if bytes.Contains(folded[:len(b)], []byte(name)) {
+			return true
+		}
+	}
+	return false
 }

@@ -52,7 +52,7 @@ func given(v []byte, k kind) bool {
 	if number(v, 0) {
 		return len(v) >= 4 && (k == isPassword || len(v) >= 6)
 	}
-	same := true
+	same := len(v) > 1
 	for _, c := range v {
 		same = same && c == v[0]
 	}

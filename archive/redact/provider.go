@@ -14,8 +14,11 @@ import (
 type provider struct {
 	id      string
 	mode    mode
-	expr    string   // RE2
 	lits    []string // lower case if fold is set
+	expr    string   // RE2; "" where tail says all
+	tail    string   // the match is a literal and min to max bytes of this set
+	need    string   // bytes that a match has behind its literal
+	near    []string // byValue: one of them is in the name, in small letters
 	fold    bool
 	edge    bool // a match begins at a word boundary
 	closed  bool // no word goes on at the end of a match
@@ -28,7 +31,7 @@ type provider struct {
 
 	once sync.Once
 	re   *regexp.Regexp
-	has  *[256]bool // set
+	has  *[256]bool // tail or set
 	open class      // over which a secret may go on behind the match
 	weak bool       // the literal is short, or nothing tells it from base64
 }
@@ -65,10 +68,11 @@ func providerAnchors() []*anchor {
 	var order []key
 	sets := map[string]*[256]bool{}
 	for _, p := range providers {
-		if sets[p.set] == nil {
-			sets[p.set] = ranges(p.set)
+		set := p.set + p.tail
+		if sets[set] == nil {
+			sets[set] = ranges(set)
 		}
-		p.has = sets[p.set]
+		p.has = sets[set]
 		for _, lit := range p.lits {
 			k := key{lit, p.mode, p.fold, p.edge}
 			if groups[k] == nil {
@@ -84,12 +88,12 @@ func providerAnchors() []*anchor {
 		switch k.mode {
 		case byToken:
 			a.after = group[0].has
-			if len(k.lit) == 2 && k.edge {
-				a.front = noWord
+			if k.edge && (len(k.lit) == 2 || len(k.lit) == 3 && alnum.end(a.lit, 0) == 3) {
+				a.front = noWord // rarer than what may follow
 			}
 			a.rule = func(b []byte, at int, final bool) (v verdict) {
 				for _, p := range group {
-					v.add(p.token(b, at, final))
+					v.add(p.token(b, at, len(k.lit), final))
 				}
 				return v
 			}
@@ -166,19 +170,38 @@ func (p *provider) most() int {
 	return p.max
 }
 
-// token judges a match that begins at b[at:].
-func (p *provider) token(b []byte, at int, final bool) verdict {
-	end := run(p.has, b, at, p.most()+1)
-	if p.undecided(b, at, end, final) {
+// token judges a match that begins at b[at:] with a literal of n bytes.
+func (p *provider) token(b []byte, at, n int, final bool) verdict {
+	from := at
+	if p.tail != "" {
+		from += n
+	}
+	end := run(p.has, b, from, p.most()+1)
+	if p.undecided(b, from, end, final) {
 		return verdict{more: true, from: at}
 	}
-	if end-at < p.min {
-		if final && end == len(b) && p.cutOff(b, at, end) {
+	if end-from < p.min {
+		if final && end == len(b) && p.cutOff(b[at+n:end]) {
 			return verdict{found: true, span: span{start: at, end: end}}
 		}
 		return verdict{}
 	}
-	return p.match(b, at, at, end)
+	for i := range len(p.need) {
+		if bytes.IndexByte(b[at+n:end], p.need[i]) < 0 {
+			return verdict{}
+		}
+	}
+	if p.tail == "" {
+		return p.match(b, at, at, end)
+	}
+	p.compile()
+	if p.max > 0 && end-from > p.max {
+		if p.closed {
+			return verdict{}
+		}
+		end = from + p.max
+	}
+	return p.judge(b, from, at, end, []int{0, end - at})
 }
 
 // undecided tells whether a run of bytes up to b[end] may go on behind the end of b, or what follows it is not there yet.
@@ -186,14 +209,10 @@ func (p *provider) undecided(b []byte, from, end int, final bool) bool {
 	return !final && (end == len(b) && end-from <= p.most() || end+1 == len(b) && b[end] == '.' && end-from >= p.min)
 }
 
-// cutOff tells whether b[at:end], where the input ends, is so much of a token that the rest should not be guessed.
-func (p *provider) cutOff(b []byte, at, end int) bool {
-	for _, lit := range p.lits {
-		if n := end - at - len(lit); len(lit) >= 4 && n >= 12 && 2*n >= p.min-len(lit) && (&anchor{lit: []byte(lit), fold: p.fold}).match(b, at) {
-			return entropy(b[at+len(lit):end]) > 2.5 && p.has['0'] && p.max > 0
-		}
-	}
-	return false
+// cutOff tells whether what stands behind a literal, up to the end of the input, is so much of a token that the rest
+// should not be guessed.
+func (p *provider) cutOff(part []byte) bool {
+	return p.max > 0 && len(p.lits[0]) >= 4 && len(part) >= 12 && 2*len(part) >= p.min && entropy(part) > 2.5 && digitGroups(part) > 0
 }
 
 // match runs the expression over b[from:end], with what may follow at b[end:], and judges the secret in it.
@@ -211,7 +230,9 @@ func (p *provider) compile() {
 		if p.mode == byValue {
 			start = ""
 		}
-		p.re = regexp.MustCompile(start + "(?:" + p.expr + ")")
+		if p.expr != "" {
+			p.re = regexp.MustCompile(start + "(?:" + p.expr + ")")
+		}
 		p.open = around(p.has)
 		for _, lit := range p.lits {
 			p.weak = p.weak || p.mode == byToken && (len(lit) < 4 || alnum.end([]byte(lit), 0) == len(lit))
@@ -234,10 +255,10 @@ func (p *provider) judge(b []byte, at, from, end int, m []int) verdict {
 	if !open && (stop != end || end < len(b) && !p.ends(b, end)) {
 		return verdict{}
 	}
-	if p.weak && p.closed && (at > 0 && (b[at-1] == '+' || b[at-1] == '/') || bytes.Contains(b[at+3:end], []byte("AAAA"))) {
+	if p.weak && p.closed && (from > 0 && (b[from-1] == '+' || b[from-1] == '/') || bytes.Contains(b[from+3:end], []byte("AAAA"))) {
 		return verdict{} // base64
 	}
-	if p.weak && b[at+1] == '.' && digitGroups(b[at:end]) < 2 {
+	if p.weak && b[from+1] == '.' && digitGroups(b[from:end]) < 2 {
 		return verdict{} // s.ReadUint16LengthPrefixed
 	}
 	secret := span{start: from + m[0], end: stop}

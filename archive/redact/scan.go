@@ -1,6 +1,9 @@
 package redact
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
 // scanner masks what the index and its rules find in buf, as buf grows at its end.
 //
@@ -9,13 +12,14 @@ import "slices"
 // ones become one mark, so that neither the order of rules nor that of passes shows in the result.
 type scanner struct {
 	index *index
-	buf   []byte // the input, from a little before what was not emitted yet
-	final bool   // nothing follows buf
-	out   int    // buf[:out] is emitted
-	pos   int    // anchors that begin in buf[:pos] are judged
-	spans []span // matches that were not emitted, by start
-	cover int    // the mark for buf[…:cover] is emitted
-	open  class  // classes over which emitted matches go on at the end of buf
+	buf   []byte   // the input, from a little before what was not emitted yet
+	final bool     // nothing follows buf
+	out   int      // buf[:out] is emitted
+	pos   int      // anchors that begin in buf[:pos] are judged
+	spans []span   // matches that were not emitted, by start
+	cover int      // the mark for buf[…:cover] is emitted
+	open  class    // classes over which emitted matches go on at the end of buf
+	runs  [16]span // by bit of a class: the last run of its bytes that was looked up
 	pem   pem
 	marks int
 
@@ -111,7 +115,7 @@ func (s *scanner) flush(safe int, emit func([]byte) error) error {
 	for ; done < len(s.spans) && s.spans[done].start < safe; done++ {
 		m := s.spans[done]
 		if m.class != 0 {
-			m.end = m.class.end(s.buf, m.end)
+			m.end = s.runEnd(m.class, m.end)
 			if m.end == len(s.buf) {
 				s.open |= m.class
 			}
@@ -129,6 +133,17 @@ func (s *scanner) flush(safe int, emit func([]byte) error) error {
 	}
 	s.spans = slices.Delete(s.spans, 0, done)
 	return s.plain(safe, emit)
+}
+
+// runEnd returns where the run of bytes of the class at buf[from:] ends. Matches that overlap share a run, which is walked
+// once.
+func (s *scanner) runEnd(k class, from int) int {
+	r := &s.runs[bits.TrailingZeros16(uint16(k))]
+	if from < r.start || from > r.end || r.end > len(s.buf) {
+		r.start, r.end = from, from
+	}
+	r.end = k.end(s.buf, r.end)
+	return r.end
 }
 
 var mark = []byte(Mark)
@@ -154,6 +169,7 @@ func (s *scanner) compact() {
 	s.pos -= n
 	s.cover = max(s.cover-n, 0)
 	s.pem.shift(n)
+	s.runs = [16]span{}
 	for i := range s.spans {
 		s.spans[i].start -= n
 		s.spans[i].end -= n

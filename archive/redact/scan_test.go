@@ -124,7 +124,7 @@ func randomCuts(r *rand.Rand, n int) []int {
 func TestAnyCuttingEqualsTheWhole(t *testing.T) {
 	rules := New(declared)
 	list := fragments()
-	rounds := 20000
+	rounds := 8000
 	if testing.Short() {
 		rounds = 3000
 	}
@@ -155,9 +155,9 @@ func TestAnyCuttingEqualsTheWhole(t *testing.T) {
 func TestAnyCuttingOfSamplesEqualsTheWhole(t *testing.T) {
 	list := allSamples(t)
 	rules := New(nil)
-	rounds := len(list)
+	rounds := len(list) / 2
 	if testing.Short() {
-		rounds = len(list) / 4
+		rounds = len(list) / 8
 	}
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(4, seed))

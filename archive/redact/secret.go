@@ -86,11 +86,14 @@ func nameInside(v []byte) bool {
 // expression tells whether an unquoted v, with next behind it, is source code: the name of something, a member of it, or
 // operators between such.
 func expression(v []byte, next byte) bool {
+	if len(v) > 100 {
+		return false
+	}
 	digits, dots, operators := 0, 0, 0
 	start := true
 	for _, c := range v {
 		switch {
-		case c == '.' || bytes.IndexByte([]byte("?!:|&+*="), c) >= 0:
+		case c == '.' || operator[c]:
 			if c == '.' {
 				dots++
 			} else {
@@ -117,6 +120,8 @@ func expression(v []byte, next byte) bool {
 	}
 	return digitGroups(v) <= 1 && nameInside(v) || digits <= 3 && (dots > 0 && words(v) || in)
 }
+
+var operator = *ranges("!!&&**++::==??||")
 
 // words tells whether all parts of v between dots are words, perhaps with a number.
 func words(v []byte) bool {

@@ -17,7 +17,6 @@ func shapes() []*anchor {
 		{lit: []byte("basic"), fold: true, rule: basic},
 		{lit: []byte("://"), rule: urlPassword},
 	}
-	list = append(append(list, keyAnchors()...), extras()...)
 	for _, kind := range []string{"p", "o", "u", "s", "r"} {
 		list = append(list, &anchor{lit: []byte("gh" + kind + "_"), rule: prefixed("ghp_", alnum, 36, 16)})
 	}

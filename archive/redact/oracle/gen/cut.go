@@ -19,6 +19,9 @@ type part struct {
 	min    int      // length of the match (byToken) or of the value
 	max    int      // 0: unbounded
 	set    string   // bytes that the match (byToken) or the value consists of, as ranges
+	tail   string   // the match is a literal and then min to max bytes of this, counted without the literal
+	need   string   // bytes that a match has behind its literal
+	near   []string // byValue: what the name begins with, in small letters
 	err    error
 }
 
@@ -36,13 +39,12 @@ var behind = []string{
 // byHand names the rules that archive/redact has code for, and those that only a file's path can trigger.
 var byHand = map[string]bool{
 	"generic-api-key": true, "jwt": true, "private-key": true, "kubernetes-secret-yaml": true, "curl-auth-header": true, "curl-auth-user": true,
-	"hashicorp-tf-password": true, "maxmind-license-key": true, "azure-ad-client-secret": true, "sidekiq-sensitive-url": true, "pkcs12-file": true,
+	"hashicorp-tf-password": true, "maxmind-license-key": true, "azure-ad-client-secret": true, "sidekiq-sensitive-url": true, "facebook-access-token": true, "pkcs12-file": true,
 }
 
 // instead holds other words for rules whose expression has no literal at its begin.
 var instead = map[string][]string{
 	"hashicorp-tf-api-token": {`(\.atlasv1\.(?i:[a-z0-9\-_=]{60,70}))`},
-	"facebook-access-token":  {`(?i)facebook[^\n]{0,40}?(\b\d{15,16}(?:\||%)[0-9a-z\-_]{27,40})(?:[\x60'"\s;]|\\[nr]|$)`},
 	"atlassian-api-token": {
 		`(?i)[\w.-]{0,50}?(?:(?-i:ATLASSIAN|[Aa]tlassian)|(?-i:CONFLUENCE|[Cc]onfluence)|(?-i:JIRA|[Jj]ira))` + middle + `([a-z0-9]{20}[a-f0-9]{4})(?:[\x60'"\s;]|\\[nr]|$)`,
 		`\b(ATATT3[A-Za-z0-9_\-=]{186})(?:[\x60'"\s;]|\\[nr]|$)`,
@@ -90,6 +92,11 @@ func cutOne(expr string, keywords []string) (p part) {
 	p.lits, p.fold = begins(re)
 	p.min, p.max = lengths(re)
 	p.set = bytesOf(re)
+	if least, most, set, ok := tailOf(re, p.lits, p.fold); ok {
+		p.min, p.max, p.tail, p.set, p.expr = least, most, set, "", ""
+	} else {
+		p.need = needed(re, p.lits)
+	}
 	if shortest(p.lits) < 2 {
 		p.err = fmt.Errorf("no literal of 2 bytes at the begin of %q: %q", p.expr, p.lits)
 	}
@@ -149,6 +156,9 @@ func named(name, middle, value string, keywords []string) (p part) {
 	}
 	if !slices.ContainsFunc(keywords, ofName) {
 		p.mode = "byValue"
+		for _, l := range p.lits {
+			p.near = append(p.near, strings.ToLower(l))
+		}
 		p.lits, p.fold = begins(v)
 	}
 	if shortest(p.lits) < 2 {

@@ -90,8 +90,15 @@ func Rules(version string) ([]byte, error) {
 				return nil, fmt.Errorf("rule %q: %w: name it in byHand or instead", r.ID, p.err)
 			}
 			n++
-			fmt.Fprintf(&b, "{id: %q, mode: %s, expr: %s", r.ID, p.mode, quote(p.expr))
-			fmt.Fprintf(&b, ", lits: %#v", p.lits)
+			fmt.Fprintf(&b, "{id: %q, mode: %s, lits: %#v", r.ID, p.mode, p.lits)
+			if len(p.near) > 0 {
+				fmt.Fprintf(&b, ", near: %#v", p.near)
+			}
+			for _, f := range [][2]string{{"expr", p.expr}, {"tail", p.tail}, {"need", p.need}, {"set", p.set}} {
+				if f[1] != "" {
+					fmt.Fprintf(&b, ", %s: %s", f[0], quote(f[1]))
+				}
+			}
 			if p.fold {
 				fmt.Fprint(&b, ", fold: true")
 			}
@@ -101,7 +108,7 @@ func Rules(version string) ([]byte, error) {
 			if p.closed {
 				fmt.Fprint(&b, ", closed: true")
 			}
-			fmt.Fprintf(&b, ", min: %d, max: %d, set: %q", p.min, p.max, p.set)
+			fmt.Fprintf(&b, ", min: %d, max: %d", p.min, p.max)
 			if r.Entropy != 0 {
 				fmt.Fprintf(&b, ", entropy: %v", r.Entropy)
 			}
@@ -169,7 +176,7 @@ func writeAllow(b *bytes.Buffer, a allowlist) {
 }
 
 func quote(s string) string {
-	if strings.Contains(s, "`") {
+	if strings.ContainsFunc(s, func(r rune) bool { return r == '`' || r < ' ' || r > '~' }) {
 		return fmt.Sprintf("%q", s)
 	}
 	return "`" + s + "`"

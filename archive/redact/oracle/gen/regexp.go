@@ -95,6 +95,64 @@ func prefixes(re *syntax.Regexp) (list []string, exact, fold bool) {
 	return []string{""}, false, false
 }
 
+// tailOf tells whether re is one of the literals and then bytes of one class.
+func tailOf(re *syntax.Regexp, lits []string, fold bool) (least, most int, set string, ok bool) {
+	for re.Op == syntax.OpCapture {
+		re = re.Sub[0]
+	}
+	if re.Op != syntax.OpConcat || len(re.Sub) < 2 {
+		return 0, 0, "", false
+	}
+	n := len(re.Sub) - 1
+	last := re.Sub[n]
+	if last.Op != syntax.OpRepeat || last.Sub[0].Op != syntax.OpCharClass {
+		return 0, 0, "", false
+	}
+	front := &syntax.Regexp{Op: syntax.OpConcat, Sub: re.Sub[:n], Flags: re.Flags}
+	list, exact, folded := prefixes(front)
+	if !exact || folded != fold || len(list) != len(lits) {
+		return 0, 0, "", false
+	}
+	for i := range list {
+		if fold {
+			list[i] = strings.ToLower(list[i])
+		}
+		if !slices.Contains(lits, list[i]) {
+			return 0, 0, "", false
+		}
+	}
+	least, most = lengths(last)
+	return least, most, bytesOf(last), true
+}
+
+// needed returns punctuation that each match has somewhere behind its literal.
+func needed(re *syntax.Regexp, lits []string) string {
+	for re.Op == syntax.OpCapture {
+		re = re.Sub[0]
+	}
+	if re.Op != syntax.OpConcat {
+		return ""
+	}
+	longest := 0
+	for _, l := range lits {
+		longest = max(longest, len(l))
+	}
+	var b strings.Builder
+	offset := 0
+	for _, sub := range re.Sub {
+		if sub.Op == syntax.OpLiteral && offset >= longest {
+			for _, r := range sub.Rune {
+				if strings.ContainsRune(".-_@/", r) && !strings.ContainsRune(b.String(), r) {
+					b.WriteRune(r)
+				}
+			}
+		}
+		least, _ := lengths(sub)
+		offset += least
+	}
+	return b.String()
+}
+
 // lengths returns the least and the greatest length of a match; 0 for no bound.
 func lengths(re *syntax.Regexp) (least, most int) {
 	const unbounded = 1 << 20
