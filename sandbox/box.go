@@ -34,12 +34,13 @@ type Box struct {
 	enforced  []string
 	rules     *proxy.Rules // nil: no proxy
 
-	mu     sync.Mutex
-	lanes  []*lane         // not in use
-	ready  *room           // made ahead, nil: none
-	groups []*cgroup.Group // renewed, for the next calls
-	expiry *time.Timer     // of ready and groups
-	closed bool
+	mu       sync.Mutex
+	lanes    []*lane         // not in use
+	ready    *room           // made ahead, nil: none
+	groups   []*cgroup.Group // renewed, for the next calls
+	expiry   *time.Timer     // of ready and groups
+	expiring sync.Mutex
+	closed   bool
 }
 
 type rlimit struct {
@@ -317,6 +318,8 @@ func (b *Box) refill() {
 
 // expire removes the room that was made ahead, and the groups.
 func (b *Box) expire() {
+	b.expiring.Lock() // Close waits for one that is under way
+	defer b.expiring.Unlock()
 	b.mu.Lock()
 	r, groups := b.ready, b.groups
 	b.ready, b.groups = nil, make([]*cgroup.Group, 0, groupsKept)

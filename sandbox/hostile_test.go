@@ -64,6 +64,19 @@ var attacks = map[string]func() error{
 		b := byte('x')
 		return errnoOf(unix.Syscall(unix.SYS_IOCTL, 0, 1<<32|tiocsti, uintptr(unsafe.Pointer(&b))))
 	},
+	"chmod device": func() error { return unix.Chmod("/dev/null", 0o600) },
+	"touch device": func() error { return unix.Utimes("/dev/zero", make([]unix.Timeval, 2)) },
+	"chmod mask":   func() error { return unix.Chmod("/proc/keys", 0o666) },
+	"setuid file":  func() error { return setuidFile(func(p string) error { return unix.Chmod(p, 0o4755) }) },
+	"setgid file": func() error {
+		return setuidFile(func(p string) error { return unix.Fchmodat(unix.AT_FDCWD, p, 0o2755, 0) })
+	},
+	"setuid born": func() error {
+		fd, err := unix.Open("born", unix.O_CREAT|unix.O_WRONLY, 0o4755)
+		unix.Close(fd)
+		return err
+	},
+	"setuid node":    func() error { return unix.Mknod("node", unix.S_IFREG|0o4755, 0) },
 	"core_pattern":   func() error { return os.WriteFile("/proc/sys/kernel/core_pattern", []byte("|/tmp/x"), 0) },
 	"sysrq":          func() error { return os.WriteFile("/proc/sysrq-trigger", []byte("h"), 0) },
 	"proc of init":   func() error { _, err := os.ReadFile("/proc/1/environ"); return err },
@@ -109,6 +122,14 @@ var attacks = map[string]func() error{
 		}
 		return errors.New("only its own")
 	},
+}
+
+// setuidFile makes a file in the workspace, and lets change give it a mode.
+func setuidFile(change func(path string) error) error {
+	if err := os.WriteFile("shell", []byte("#!/bin/sh"), 0o755); err != nil {
+		return nil // it must be possible
+	}
+	return change("shell")
 }
 
 func errnoOf(_, _ uintptr, e unix.Errno) error {

@@ -45,6 +45,8 @@ const (
 	dataArch = 4
 	dataArg0 = 16
 	dataArg1 = 24
+	dataArg2 = 32
+	dataArg3 = 40
 )
 
 const (
@@ -70,6 +72,8 @@ type rule struct {
 	ret   uint32
 	arg   uint32   // offset of the argument, 0: none
 	bits  uint32   // refuse where one of them is set
+	also  uint32   // with bits: offset of a second argument, 0: none
+	mask  uint32   // of which one bit must be set as well
 	equal []uint32 // refuse where it is one of these
 }
 
@@ -92,9 +96,33 @@ func seccompRules(ptrace bool) []rule {
 		rule{nr: unix.SYS_IOCTL, ret: retPerm, arg: dataArg1, equal: []uint32{tiocsti, tioclinux}},
 		rule{nr: unix.SYS_SOCKET, ret: retAF, arg: dataArg0, equal: []uint32{unix.AF_VSOCK}}, // reaches the hypervisor, past every network namespace
 	)
+	rules = append(rules, setuidRules...)
 	slices.SortFunc(rules, func(a, b rule) int { return a.nr - b.nr })
 	return rules
 }
+
+// setuidBits make a program run as its owner: what a tool leaves in the workspace stays there, on a file system of the
+// host, where other users may execute it.
+const setuidBits = unix.S_ISUID | unix.S_ISGID
+
+var setuidRules = []rule{
+	{nr: unix.SYS_CHMOD, ret: retPerm, arg: dataArg1, bits: setuidBits},
+	{nr: unix.SYS_FCHMOD, ret: retPerm, arg: dataArg1, bits: setuidBits},
+	{nr: unix.SYS_FCHMODAT, ret: retPerm, arg: dataArg2, bits: setuidBits},
+	{nr: sysFchmodat2, ret: retPerm, arg: dataArg2, bits: setuidBits},
+	{nr: unix.SYS_CREAT, ret: retPerm, arg: dataArg1, bits: setuidBits},
+	{nr: unix.SYS_MKNOD, ret: retPerm, arg: dataArg1, bits: setuidBits},
+	{nr: unix.SYS_MKNODAT, ret: retPerm, arg: dataArg2, bits: setuidBits},
+	// The mode counts only where a file may be made; else its register holds anything.
+	{nr: unix.SYS_OPEN, ret: retPerm, arg: dataArg2, bits: setuidBits, also: dataArg1, mask: opensNew},
+	{nr: unix.SYS_OPENAT, ret: retPerm, arg: dataArg3, bits: setuidBits, also: dataArg2, mask: opensNew},
+	{nr: unix.SYS_OPENAT2, ret: retNoSys}, // hides its mode behind a pointer; programs fall back to openat
+}
+
+const (
+	sysFchmodat2 = 452 // Linux 6.6
+	opensNew     = unix.O_CREAT | (unix.O_TMPFILE &^ unix.O_DIRECTORY)
+)
 
 // seccompFilter compiles the rules to a classic BPF program. The kernel runs a filter once for each system call number when
 // it is installed, to know which numbers it always allows; so the rules are found by binary search.
@@ -187,6 +215,11 @@ func (r *rule) decide() []bpf.Instruction {
 	switch {
 	case r.arg == 0:
 		return []bpf.Instruction{refuse}
+	case r.also != 0:
+		return []bpf.Instruction{
+			bpf.LoadAbsolute{Off: r.arg, Size: 4}, bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: r.bits, SkipFalse: 3},
+			bpf.LoadAbsolute{Off: r.also, Size: 4}, bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: r.mask, SkipFalse: 1}, refuse, allow,
+		}
 	case r.bits != 0:
 		return []bpf.Instruction{bpf.LoadAbsolute{Off: r.arg, Size: 4}, bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: r.bits, SkipFalse: 1}, refuse, allow}
 	}

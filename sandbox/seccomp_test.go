@@ -37,7 +37,7 @@ func TestTheSeccompFilterRefusesItsListAndNothingElse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := map[int]uint32{unix.SYS_CLONE3: retNoSys}
+		want := map[int]uint32{unix.SYS_CLONE3: retNoSys, unix.SYS_OPENAT2: retNoSys}
 		for _, nr := range deniedSyscalls {
 			want[nr] = retPerm
 		}
@@ -73,6 +73,8 @@ func TestTheSeccompFilterRefusesItsListAndNothingElse(t *testing.T) {
 			{"TIOCSTI with high bits", auditArchX86_64, unix.SYS_IOCTL, 0, 1<<32 | tiocsti, retPerm},
 			{"TIOCLINUX", auditArchX86_64, unix.SYS_IOCTL, 0, tioclinux, retPerm},
 			{"AF_UNIX", auditArchX86_64, unix.SYS_SOCKET, unix.AF_UNIX, 0, retAllow},
+			{"chmod", auditArchX86_64, unix.SYS_CHMOD, 0, 0o755, retAllow},
+			{"chmod setuid", auditArchX86_64, unix.SYS_CHMOD, 0, 0o4755, retPerm},
 			{"AF_VSOCK", auditArchX86_64, unix.SYS_SOCKET, unix.AF_VSOCK, 0, retAF},
 		} {
 			if got := decide(t, filter, c.arch, c.nr, c.arg0, c.arg1); got != c.want {

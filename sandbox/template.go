@@ -150,7 +150,8 @@ func (b *bind) open(child *stage.Program, closed map[int]int) int {
 		source = emptyFile[1:]
 		set |= unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOEXEC
 	case b.device:
-		set |= unix.MOUNT_ATTR_NOEXEC
+		// Read-only is for the node, which is the host's own: its mode and times. Writing to the device is another matter.
+		set |= unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_RDONLY
 	case b.write:
 		set |= unix.MOUNT_ATTR_NODEV
 	default:

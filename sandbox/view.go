@@ -171,6 +171,9 @@ func (v *view) declared(p *Profile, forbidden []string) error {
 				return fmt.Errorf("show %q: it lies in %q, which no tool may see", m.Source, f)
 			}
 			if rel, ok := below(f, source); ok {
+				if m.Write {
+					return fmt.Errorf("show %q: it is writable and holds %q, which no tool may see: a directory above that could be moved", m.Source, f)
+				}
 				covers = append(covers, bind{target: filepath.Join(m.Target, rel), empty: true, dir: true})
 			}
 		}

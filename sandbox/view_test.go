@@ -36,10 +36,10 @@ func tree(t testing.TB, dir string, files map[string]string) {
 
 func TestTheViewShowsWhatIsDeclaredAndNothingElse(t *testing.T) {
 	host := t.TempDir()
-	work, data, other := filepath.Join(host, "p"), filepath.Join(host, "p", "state"), filepath.Join(host, "p-evil")
+	work, data, other := filepath.Join(host, "p"), filepath.Join(host, "ro", "state"), filepath.Join(host, "p-evil")
 	tree(t, host, map[string]string{
 		"p/a.txt": "a", "p/tools.toml": "x", "p/.git/hooks/pre-commit": "hook", "p/.git/config": "cfg", "p/secret/key": "k",
-		"p/state/ledger.jsonl": "row", "p-evil/f": "evil", "p/out": "-> " + other, "p/.netrc": "-> " + filepath.Join(host, "nowhere"),
+		"ro/state/ledger.jsonl": "row", "p-evil/f": "evil", "p/out": "-> " + other, "p/.netrc": "-> " + filepath.Join(host, "nowhere"),
 		"p/hidden-link": "-> " + filepath.Join(work, "secret"), "ro/r.txt": "r", "cache/c": "c",
 	})
 	h, err := Open(Config{Forbidden: []string{data}})
@@ -70,8 +70,8 @@ func TestTheViewShowsWhatIsDeclaredAndNothingElse(t *testing.T) {
 		"echo x >.git/hooks/post-commit || echo no":           "no\n",
 		"rm .git/config || echo no":                           "no\n",
 		"ls secret | wc -l":                                   "0\n",
-		"ls state | wc -l":                                    "0\n",
-		"touch state/x || echo no":                            "no\n",
+		"ls ../ro/state | wc -l":                              "0\n",
+		"touch ../ro/state/x || echo no":                      "no\n",
 		"cat out/f || echo no":                                "no\n",
 		"ls ../p-evil || echo no":                             "no\n",
 		"ls " + host + " | tr '\\n' ' '":                      "p ro ",
@@ -90,7 +90,7 @@ func TestTheViewShowsWhatIsDeclaredAndNothingElse(t *testing.T) {
 	if c, _ := os.ReadFile(filepath.Join(work, "b.txt")); string(c) != "new\n" {
 		t.Error("what the tool wrote into the workspace is not there")
 	}
-	for name, m := range map[string]Mount{"the data directory": {data, data, false}, "inside it": {filepath.Join(data, "ledger.jsonl"), "/x", false}, "root": {"/", "/", false}, "proc": {"/proc", "/proc/1", false}} {
+	for name, m := range map[string]Mount{"the data directory": {data, data, false}, "above it, writable": {filepath.Join(host, "ro"), filepath.Join(host, "ro"), true}, "inside it": {filepath.Join(data, "ledger.jsonl"), "/x", false}, "root": {"/", "/", false}, "proc": {"/proc", "/proc/1", false}} {
 		if b, err := h.Box(Profile{Name: "bad", Limits: testLimits, BestEffort: true, Mounts: []Mount{m}}); err == nil {
 			b.Close()
 			t.Errorf("a box shows %s", name)
