@@ -96,7 +96,7 @@ func (w *walker) replace(from, to int, s string, marks int) {
 
 // number judges the number at in[from:to].
 func (w *walker) number(from, to int) {
-	_, n := apply(w.rules.declared, w.in[from:to])
+	_, n := apply(w.rules.declared(), w.in[from:to])
 	if n == 0 && w.rules.shapes && w.top().says().password(w.in[from:to]) {
 		n = 1
 	}

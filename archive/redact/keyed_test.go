@@ -94,3 +94,14 @@ func TestOptionsOfAnArgumentVector(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// toolrun starts often and redacts little: New makes nothing that the first text does not ask for.
+func TestNewIsCheap(t *testing.T) {
+	if allocs := testing.AllocsPerRun(100, func() { New(map[string]string{"A": strings.Repeat("correct horse", 100)}) }); allocs > 20 {
+		t.Errorf("%.0f allocations", allocs)
+	}
+	lazy := &provider{expr: "(", min: 5, has: new([256]bool)}
+	if v := lazy.token([]byte("text"), 0, 1, true); v.found || lazy.re != nil {
+		t.Error("an expression was compiled before the run of bytes fitted")
+	}
+}

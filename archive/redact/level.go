@@ -63,13 +63,14 @@ func (l *level) enter(key []byte) {
 	if l.key.kind != isPublic || len(key) > maxWord {
 		return
 	}
-	switch name := string(bytes.ToLower(key)); {
-	case pairNames[name]:
+	name := bytes.ToLower(key)
+	switch {
+	case pairNames[string(name)]:
 		l.named = true
-	case pairValues[name]:
+	case pairValues[string(name)]:
 		l.key = l.pair
 	}
-	if l.key.kind == isPublic && !plainKeys[string(bytes.ToLower(key))] {
+	if l.key.kind == isPublic && !plainKeys[string(name)] {
 		l.key = l.all
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -72,5 +73,31 @@ func TestSecretsOfGitleaksSamplesAreMasked(t *testing.T) {
 	t.Logf("%d samples of %d rules: recall %.4f", found+missed, len(rules), recall)
 	if recall < 0.99 || len(rules) < 200 {
 		t.Errorf("recall %.4f over %d rules", recall, len(rules))
+	}
+}
+
+// They are compiled when they are first needed, where an error would be a panic.
+func TestEveryExpressionCompiles(t *testing.T) {
+	lists := append([]*allowlist{allowedAnywhere}, generic.allow...)
+	for _, p := range providers {
+		lists = append(lists, p.allow...)
+		if p.expr == "" == (p.tail == "") || p.min < 1 || len(p.lits) == 0 {
+			t.Errorf("%s: neither expression nor tail, or nothing to find it by", p.id)
+		}
+		if p.expr != "" {
+			if _, err := regexp.Compile(p.expr); err != nil {
+				t.Errorf("%s: %v", p.id, err)
+			}
+		}
+	}
+	for _, a := range lists {
+		for _, e := range a.exprs {
+			if _, err := regexp.Compile(e); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if len(providers) < 200 {
+		t.Errorf("only %d rules", len(providers))
 	}
 }
