@@ -28,8 +28,9 @@ lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	$(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 
-bench: build ## a warm `true` against bwrap and a bare exec
+bench: build ## a warm `true` against bwrap and a bare exec; the record and what is signed of it against their yardsticks
 	tests/need bwrap:bubblewrap && $(GO) run ./tests/bench
+	$(GO) test -run '^$$' -bench 'AppendWithTree|DurableRow|EvidenceOfACall|Verify' -benchtime 2s ./archive ./archive/evidence
 
 cover: ## coverage of the unit tests
 	mkdir -p bin && $(GO) test -coverprofile=bin/cover.out $$($(GO) list ./... | grep -v /tests) && $(GO) tool cover -func=bin/cover.out | tail -n 1

@@ -100,9 +100,13 @@ func Verify(ctx context.Context, d *archive.Dir, o Options) (*Report, error) {
 	v := &verifier{
 		Options: o, ctx: ctx, d: d,
 		report: &Report{Findings: []Finding{}},
+		later:  map[string]bool{},
 		runs:   map[string]*run{}, rows: map[string]map[string]*rowRef{}, objects: map[string][]string{},
 	}
 	v.markers = d.Markers()
+	v.check = newObjectCheck(ctx, d.Store)
+	defer v.check.workers.Wait()
+	defer v.check.end()
 	// Traces first, rows after, traces again where they do not agree: a live run writes the row before the result. What was
 	// signed is read between them: it covers no more rows than are read then, and seals all runs that had ended before.
 	for _, step := range []func() error{
@@ -122,6 +126,7 @@ type verifier struct {
 	d       *archive.Dir
 	report  *Report
 	markers map[string]bool // runs that had a marker when it began
+	later   map[string]bool // whether another run has one
 	runs    map[string]*run
 	signed  signed
 	lines   []lineRef
@@ -130,7 +135,8 @@ type verifier struct {
 	holes   int                           // lines that are no rows
 	rows    map[string]map[string]*rowRef // by run and call
 	objects map[string][]string           // calls that name an object
-	lost    []string                      // calls without a row that should have one
+	check   *objectCheck
+	lost    []string // calls without a row that should have one
 }
 
 // lineRef is a line of the ledger; call and run are empty where it is no row.
@@ -145,7 +151,15 @@ func (v *verifier) marked(run string) bool {
 	if run == "" {
 		return len(v.markers) > 0 || len(v.d.Markers()) > 0
 	}
-	return v.markers[run] || v.d.Marked(run)
+	if v.markers[run] {
+		return true
+	}
+	marked, known := v.later[run] // a run that has no marker when its lines are read gets none any more
+	if !known {
+		marked = v.d.Marked(run)
+		v.later[run] = marked
+	}
+	return marked
 }
 
 // rowRef is what pairing needs of a row.
@@ -185,8 +199,12 @@ func (v *verifier) addRow(row *ledger.Row, id string, line int) {
 // names notes that a call names objects.
 func (v *verifier) names(id string, hashes ...string) {
 	for _, hash := range hashes {
-		if sha256Hex.MatchString(hash) {
-			v.objects[hash] = append(v.objects[hash], id)
+		if !isHash(hash) {
+			continue
 		}
+		if v.objects[hash] == nil {
+			v.check.add(hash)
+		}
+		v.objects[hash] = append(v.objects[hash], id)
 	}
 }

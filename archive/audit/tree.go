@@ -144,30 +144,28 @@ func (v *verifier) checkHashes() error {
 // checkCover demands that a checkpoint covers every row but those whose run has not ended, or has died and is not closed
 // yet: such a run has a marker, which is taken away only after a checkpoint covers its rows.
 func (v *verifier) checkCover() error {
-	if len(v.newer) == 0 {
+	var ended []int // lines
+	for _, i := range v.newer {
+		if v.marked(v.lines[i].run) {
+			v.report.Uncovered++
+		} else {
+			ended = append(ended, i)
+		}
+	}
+	if len(ended) == 0 {
 		return nil
 	}
-	reach := int64(0)
-	if v.signed.key != nil { // runs may have ended since
-		newest, err := evidence.Newest(v.d.Path(), v.signed.key)
-		if err != nil {
-			return err
-		}
-		if newest != nil {
-			reach = newest.Tree.N
-		}
+	reach, err := v.coveredSince() // read after the markers were looked at
+	if err != nil {
+		return err
 	}
 	open := map[string]int{} // by run, index into findings
 	var findings []Finding
-	for _, i := range v.newer {
+	for _, i := range ended {
+		if int64(i) < reach {
+			continue
+		}
 		line := v.lines[i]
-		if reach > v.signed.reach && int64(i) < reach {
-			continue
-		}
-		if v.marked(line.run) {
-			v.report.Uncovered++
-			continue
-		}
 		at, ok := open[line.run]
 		if !ok {
 			at = len(findings)
@@ -185,4 +183,21 @@ func (v *verifier) checkCover() error {
 		v.find(f)
 	}
 	return nil
+}
+
+// coveredSince is how many lines a checkpoint covers by now, if they are more than were covered when what was signed was
+// read: runs may have ended since.
+func (v *verifier) coveredSince() (int64, error) {
+	key := v.signed.key
+	if key == nil {
+		var err error
+		if key, err = evidence.PublicKey(v.d.Path()); err != nil {
+			return 0, nil // said where what was signed was read
+		}
+	}
+	newest, err := evidence.Newest(v.d.Path(), key)
+	if err != nil || newest == nil || newest.Tree.N <= v.signed.reach {
+		return 0, err
+	}
+	return newest.Tree.N, nil
 }

@@ -84,7 +84,7 @@ func (s *Store) Verify(hash string) error {
 }
 
 // pieces are buffers of Check.
-var pieces = sync.Pool{New: func() any { return new([256 << 10]byte) }}
+var pieces = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 
 // Check is Verify, and returns the length of the file. It asks the kernel for no more than it must: a directory has many
 // small objects.
@@ -107,7 +107,7 @@ func (s *Store) Check(hash string) (size int64, err error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return 0, fmt.Errorf("object %s: not a regular file: %w", hash, ErrCorrupt)
 	}
-	piece := pieces.Get().(*[256 << 10]byte)
+	piece := pieces.Get().(*[64 << 10]byte)
 	defer pieces.Put(piece)
 	for sum := sha256.New(); ; {
 		n, err := unix.Read(fd, piece[:])
