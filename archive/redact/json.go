@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -25,7 +26,7 @@ func (r *Rules) JSON(value []byte) (JSON, error) {
 	if w.keys > 0 && !jsontext.Value(w.out).IsValid() {
 		return JSON{}, fmt.Errorf("redact: keys are equal without their secrets")
 	}
-	return JSON{b: w.out, n: w.marks}, nil
+	return JSON{b: w.out, n: w.marks, learned: w.learned}, nil
 }
 
 // Canonical redacts value and returns it in the form that canon gives it. Redaction comes first, as it may change keys
@@ -41,6 +42,7 @@ func (r *Rules) Canonical(value []byte, canon func([]byte) ([]byte, error)) (JSO
 	}
 	again, err := r.JSON(b)
 	again.n += j.n
+	again.learned = append(again.learned, j.learned...)
 	return again, err
 }
 
@@ -54,6 +56,8 @@ type walker struct {
 	keys   int // redacted keys
 	suffix int // number behind the first redacted key; 0: none
 	levels []level
+
+	learned []string
 }
 
 func (w *walker) walk(v []byte) {
@@ -140,6 +144,7 @@ func (w *walker) name(l *level, content []byte, from, to int) {
 func (w *walker) masked(l *level, content []byte, from, to int) bool {
 	if l.says().secret(content) {
 		w.replace(from, to, Mark, 1)
+		w.learn(string(content))
 		return true
 	}
 	if l.object {
@@ -150,8 +155,16 @@ func (w *walker) masked(l *level, content []byte, from, to int) bool {
 	l.option.next(string(content))
 	if ok {
 		w.replace(from, to, text.s, text.n)
+		w.learn(strings.TrimPrefix(string(content), strings.TrimSuffix(text.s, Mark))) // -u USER:PASSWORD
 	}
 	return ok
+}
+
+// learn keeps a value that is long enough to be told from other text.
+func (w *walker) learn(s string) {
+	if len(s) >= minForm {
+		w.learned = append(w.learned, s)
+	}
 }
 
 // stringEnd returns where the JSON string at v[i:] ends.

@@ -88,6 +88,33 @@ func TestValuesThatTheirKeysMakeSecretsInJSON(t *testing.T) {
 	}
 }
 
+// A tool is given the value, and may print it; its argv holds it.
+func TestValuesThatKeysMadeSecretsAreKnownToTheRulesOfTheCall(t *testing.T) {
+	r := New(map[string]string{"A": "correct horse battery"})
+	in, err := r.JSON([]byte(`{"password":"only-letters","note":"only-letter","token":"short","args":["--secret","word-by-word","x"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := r.With(in)
+	if got := of.Strings([]string{"mysql", "-ponly-letters", "word-by-word"}).String(); got != `["mysql","-p`+Mark+`","`+Mark+`"]` {
+		t.Error(got)
+	}
+	for text, want := range map[string]string{
+		"using b25seS1sZXR0ZXJz": "using " + Mark, "only-letter": "only-letter", "short": "short", "correct horse battery": Mark,
+	} {
+		if got, _ := streamed(t, of, text, []int{3}); got != want {
+			t.Errorf("%q became %q", text, got)
+		}
+		if got := of.Shapes(false).Text(text).String(); got != want {
+			t.Errorf("without shapes %q became %q", text, got)
+		}
+	}
+	plain, err := r.JSON([]byte(`{"note":"only-letters"}`))
+	if err != nil || r.With(plain) != r {
+		t.Error("rules were made for arguments without secrets")
+	}
+}
+
 func TestOptionsOfAnArgumentVector(t *testing.T) {
 	got := New(nil).Strings([]string{"deploy", "--token", "word", "--dry-run", "--password=letmein", "--password", "--verbose", "--token", "$TOKEN"})
 	if want := `["deploy","--token","` + Mark + `","--dry-run","--password=` + Mark + `","--password","--verbose","--token","$TOKEN"]`; got.String() != want || got.Redactions() != 2 {

@@ -84,8 +84,9 @@ func (t *Text) UnmarshalJSON(b []byte) error {
 // JSON is a JSON value without secrets. It is still valid JSON and has the shape of the value it was made from. The
 // zero value is null.
 type JSON struct {
-	b []byte
-	n int
+	b       []byte
+	n       int
+	learned []string // what its keys made secrets, for Rules.With
 }
 
 // Raw returns the JSON text; it must not be changed.

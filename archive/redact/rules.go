@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -8,6 +9,7 @@ import (
 
 // Rules says what a secret is. It is immutable and safe for concurrent use.
 type Rules struct {
+	secrets  map[string]string
 	all      func() *index // declared secrets and shapes
 	declared func() *index // declared secrets only
 	shapes   bool
@@ -34,7 +36,24 @@ func New(secrets map[string]string) *Rules {
 		secrets = maps.Clone(secrets)
 		all = sync.OnceValue(func() *index { return shapeIndex(anchors()) })
 	}
-	return &Rules{all: all, declared: sync.OnceValue(func() *index { return newIndex(anchors()) }), shapes: true}
+	return &Rules{secrets: secrets, all: all, declared: sync.OnceValue(func() *index { return newIndex(anchors()) }), shapes: true}
+}
+
+// With returns the rules for what a call with these arguments prints: values of at least 8 bytes that a key made secrets
+// there are masked wherever they stand, as declared ones are, since nothing else may tell them in an argv or an output.
+// It returns r itself where there are none.
+func (r *Rules) With(arguments JSON) *Rules {
+	if len(arguments.learned) == 0 || !r.shapes {
+		return r
+	}
+	secrets := maps.Clone(r.secrets)
+	if secrets == nil {
+		secrets = map[string]string{}
+	}
+	for i, s := range arguments.learned {
+		secrets[fmt.Sprintf("argument %d", i)] = s
+	}
+	return New(secrets)
 }
 
 // declaredAnchors are the declared secrets in all forms that they may have.
@@ -56,7 +75,7 @@ func declaredAnchors(secrets map[string]string) []*anchor {
 // Shapes returns the same rules with what is a secret by its name or shape or, for a tool that says redact = false,
 // without that; declared secrets are always masked.
 func (r *Rules) Shapes(on bool) *Rules {
-	return &Rules{all: r.all, declared: r.declared, shapes: on}
+	return &Rules{secrets: r.secrets, all: r.all, declared: r.declared, shapes: on}
 }
 
 func (r *Rules) index() *index {
