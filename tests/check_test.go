@@ -78,6 +78,7 @@ func checkData(data string) (problems []error) {
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	rows, damage := readRows(data)
 	problems = append(problems, damage...)
+	problems = append(problems, checkSigned(data)...)
 	runs, damage := readRuns(data)
 	problems = append(problems, damage...)
 
