@@ -8,8 +8,9 @@ import (
 // scanner masks what the index and its rules find in buf, as buf grows at its end.
 //
 // Every anchor is judged exactly once, in the pass that first can: the first one that cannot be judged yet and all behind
-// it are searched for again by the next pass. Output stops in front of what such an anchor may mask. Matches are kept in order of their begin, and overlapping
-// ones become one mark, so that neither the order of rules nor that of passes shows in the result.
+// it are searched for again by the next pass. Output stops in front of what such an anchor may mask. Matches are kept in
+// order of their begin, and overlapping ones become one mark, so that neither the order of rules nor that of passes shows
+// in the result.
 type scanner struct {
 	index *index
 	buf   []byte   // the input, from a little before what was not emitted yet
