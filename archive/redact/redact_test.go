@@ -75,6 +75,11 @@ func TestMultiLineSecretIsMaskedWholeCompactAndByLine(t *testing.T) {
 			t.Errorf("a lone brace became %q", got)
 		}
 	}
+	for _, in := range []string{declared["C"], compact.String(), `  "password": "plainword-long-9931"`} { // also undeclared
+		if got := New(nil).Text(in).String(); strings.Contains(got, "plainword-long-9931") {
+			t.Errorf("undeclared %q became %q", in, got)
+		}
+	}
 	if got := r.Text("<" + declared["C"] + ">"); got.String() != "<"+Mark+">" || got.Redactions() != 1 {
 		t.Errorf("the whole secret became %q: want one mark", got)
 	}

@@ -228,15 +228,21 @@ func TestHoldBackIsBounded(t *testing.T) {
 		"almost": strings.Repeat("aaaaaaaaa", 1<<17),
 		"dashes": strings.Repeat("-", 1<<20),
 		"spaces": "Bearer" + strings.Repeat(" ", 1<<20),
+		"value":  "PASSWORD=" + strings.Repeat("h1", 1<<19),
+		"quoted": `"password": "` + strings.Repeat("h1", 1<<19),
+		"web":    "eyJ" + strings.Repeat("h1", 1<<19),
+		"url":    "https://user:" + strings.Repeat("h1", 1<<19),
+		"kube":   "kind: Secret\ndata:\n" + strings.Repeat("  a: YWRtaW4=\n", 1<<16),
+		"map":    "data:\n" + strings.Repeat("  a: YWRtaW4=\n", 1<<16),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := rules.Stream(func(Bytes) error { return nil })
 			for i := 0; i < len(unit); i += 1000 {
 				s.Write([]byte(unit[i:min(len(unit), i+1000)]))
-				if held := len(s.scan.buf); held > lookBehind+max(longest, pemHeaderGap, window)+pemWindow {
+				if held := len(s.scan.buf); held > lookBehind+max(longest, kubeWindow)+pemWindow {
 					t.Fatalf("%d bytes held back after %d", held, i)
 				}
-				if n := len(s.scan.spans); n > 100 {
+				if n := len(s.scan.spans); n > kubeWindow/8 {
 					t.Fatalf("%d matches held back after %d", n, i)
 				}
 			}
