@@ -18,6 +18,9 @@ func (d *Dir) Announce(run *trace.Run, c trace.Call) error {
 	}
 	if d.Config.Durability == PerRow {
 		d.noteShared(c.Row)
+		if err := d.sync.before.wait(); err != nil {
+			return err
+		}
 	}
 	if err := run.ToolCall(c); err != nil {
 		return err
