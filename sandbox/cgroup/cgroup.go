@@ -130,6 +130,13 @@ func makeRoot(parent, name string, controllers map[string]bool) (r root, err err
 	return r, nil
 }
 
+// same tells whether the path still leads to the directory that fd is. Names are used again when a directory is made anew, so
+// a lock says something about the path only if this holds while it is held.
+func same(fd int, path string) bool {
+	var a, b unix.Stat_t
+	return unix.Fstat(fd, &a) == nil && unix.Stat(path, &b) == nil && a.Dev == b.Dev && a.Ino == b.Ino
+}
+
 func tryRoot(parent, name string, controllers map[string]bool) (root, error) {
 	path := filepath.Join(parent, name)
 	if err := unix.Mkdir(path, 0o755); err != nil && err != unix.EEXIST {
@@ -140,8 +147,8 @@ func tryRoot(parent, name string, controllers map[string]bool) (root, error) {
 		return root{}, err
 	}
 	err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil {
-		err = unix.Access(path, unix.F_OK) // it may have been removed before the lock was ours
+	if err == nil && !same(fd, path) {
+		err = unix.ENOENT // it was removed, and perhaps made anew, before the lock was ours
 	}
 	if err != nil {
 		unix.Close(fd)

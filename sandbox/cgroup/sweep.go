@@ -32,7 +32,7 @@ func sweep(path string) {
 		return
 	}
 	defer unix.Close(fd)
-	if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil {
+	if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil || !same(fd, path) {
 		return
 	}
 	for end := time.Now().Add(time.Second); ; time.Sleep(10 * time.Millisecond) {
