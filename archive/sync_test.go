@@ -82,7 +82,11 @@ func TestPerRowSyncsObjectsAndTraceThenTheRow(t *testing.T) {
 		}
 		return n
 	}
-	if row < 0 || count(steps[:row], "sync object") != 2 || count(steps[:row], "sync store folder") < 2 || count(steps[:row], "sync trace") != 1 {
+	line := slices.Index(steps, "write trace")
+	if line < 0 || row < line || count(steps[:line], "sync object") != 1 || count(steps[:line], "sync store folder") < 2 || count(steps[line:row], "sync trace") != 1 {
+		t.Fatalf("before the tool_call: %q", steps)
+	}
+	if count(steps[line:row], "sync object") != 1 {
 		t.Errorf("before the row: %q", steps)
 	}
 	if !slices.Equal(steps[row:], []string{"write ledger.jsonl", "sync ledger.jsonl"}) {
