@@ -18,32 +18,53 @@ func curlUser(b []byte, at, n int, final bool) verdict {
 	if i == len(b) || i == at+n && n > 2 || !curled(b, at) {
 		return verdict{}
 	}
-	quote := byte(0)
-	if b[i] == '"' || b[i] == '\'' {
-		quote = b[i]
-		i++
-	}
-	limit := min(len(b), i+bareMax)
-	end := i
-	for end < limit && (quote == 0 && !space(b[end]) && b[end] != '"' && b[end] != '\'' && b[end] != '\\' || quote != 0 && b[end] != quote && b[end] != '\n') {
-		end++
+	// A word of the shell, perhaps with quotes in or around it.
+	quote, colon, end := byte(0), -1, i
+	for ; end < len(b) && end < i+bareMax; end++ {
+		switch c := b[end]; {
+		case c == '\n', quote == 0 && (space(c) || c == '\\'):
+		case c == quote:
+			quote = 0
+			continue
+		case quote == 0 && (c == '"' || c == '\''):
+			quote = c
+			continue
+		default:
+			if c == ':' && colon < 0 {
+				colon = end
+			}
+			continue
+		}
+		break
 	}
 	if end == len(b) && !final && end < i+bareMax {
 		return verdict{more: true, from: i}
 	}
-	user, pass, found := bytes.Cut(b[i:end], []byte{':'})
-	switch {
-	case !found:
-		return verdict{}
-	case len(pass) == 0:
-		if !made(user) {
-			return verdict{}
-		}
-		return verdict{found: true, span: span{start: i, end: i + len(user)}}
-	case len(pass) < 3 || reference(pass) || bytes.IndexByte(user, '$') >= 0 && reference(pass):
+	if colon < 0 {
 		return verdict{}
 	}
-	return verdict{found: true, span: span{start: i + len(user) + 1, end: end}}
+	user, pass := unquoted(b, i, colon), unquoted(b, colon+1, end)
+	switch v := b[pass.start:pass.end]; {
+	case len(v) == 0:
+		if !made(b[user.start:user.end]) {
+			return verdict{}
+		}
+		return verdict{found: true, span: user}
+	case len(v) < 3 || reference(v):
+		return verdict{}
+	}
+	return verdict{found: true, span: pass}
+}
+
+// unquoted is b[from:to] without the quotes around it.
+func unquoted(b []byte, from, to int) span {
+	for from < to && (b[from] == '"' || b[from] == '\'') {
+		from++
+	}
+	for to > from && (b[to-1] == '"' || b[to-1] == '\'') {
+		to--
+	}
+	return span{start: from, end: to}
 }
 
 // curled tells whether the word curl stands in front of b[at:], at most five lines up.

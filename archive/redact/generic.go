@@ -84,7 +84,7 @@ func trusted(b []byte, at, value int, v []byte) bool {
 	if w := lower(b[at]); (w == 'k' || w == 'a' || comma) && kindOf(name) == isPublic || protocolName(name) {
 		return false
 	}
-	if digest(b[at:value]) || comma && (space(b[value-1]) || b[value-1] == ',') {
+	if digest(b[at:value], v) || comma && (space(b[value-1]) || b[value-1] == ',') {
 		return false
 	}
 	if run(genericName, v, 0, len(v)) == len(v) && identifier(v) {

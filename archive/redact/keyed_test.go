@@ -31,7 +31,7 @@ func TestValuesThatTheirNamesMakeSecrets(t *testing.T) {
 		"Authorization: Basic «ZGVwbG95Omh1bnRlcjJ4»\n", "authorization: token «9f8a7b6c5d4e3f2a»", "curl -H 'authorization: ApiKey «9f8a7b6c5d4e3f2a»'", "proxy uses basic «ZGVwbG95Omh1bnRlcjJ4»",
 		"Cookie: theme=dark; session=«9f8a7b6c5d4e3f2a9f8a»; x=1\n", "Set-Cookie: sid=«9f8a7b6c5d4e3f2a9f8a»; Path=/; HttpOnly",
 		"postgres://app:«letm31n»@db:5432/x", "https://u:«hunt@r2x»@h/x", "amqp://u:«a/b9c8d7e6»@h", "redis://:«hunter2x»@h:6379",
-		"curl -s -u deploy:«hunter2x» https://x", "curl \\\n  --user 'deploy:«hunter2x»' \\\n  https://x", "curl -u «sk9f8a7b6c5d»: https://x",
+		"curl -s -u deploy:«hunter2x» https://x", "curl \\\n  --user 'deploy:«hunter2x»' \\\n  https://x", "curl -u «sk9f8a7b6c5d»: https://x", "curl --user me:'«hunter2x»' x", "curl -u \"me:«hunt er2x»\" x",
 		"https://b/o?X-Amz-Signature=«9f8a7b6c5d4e3f2a9f8a7b6c5d4e3f2a9f8a7b6c»&x=1", "?sv=1&sig=«9f8a7b6c5d4e3f2a9f8a7b6c5d4e3f2a%3D»",
 		"apiVersion: v1\nkind: Secret\nmetadata:\n  name: x\ndata:\n  user: «YWRtaW4=»\n  word: \"«aHVudGVy»\"\ntype: Opaque\n", "apiVersion: v1\ndata:\n  user: «YWRtaW4=»\nkind: Secret\n",
 		"kind: Secret\nstringData:\n  a: |\n    «line one»\n    «line two»\n  b: «x»\n", `{"data": {"user": "«YWRtaW4=»"}, "kind": "Secret"}`, `{"kind": "Secret", "data": {"user": "«YWRtaW4=»"}}`,

@@ -45,7 +45,7 @@ func named(list []*provider, n int, b []byte, at int, final bool) (v verdict) {
 	if more && !final {
 		return verdict{more: true, from: len(b)}
 	}
-	if !found || digest(b[at:value]) {
+	if !found || digest(b[at:value], b[value:]) {
 		return verdict{}
 	}
 	for _, p := range list {
@@ -67,7 +67,7 @@ func named(list []*provider, n int, b []byte, at int, final bool) (v verdict) {
 }
 
 // digest tells whether what stands in front of a value says that it is one, or an id of a version: "sha256:", "h1:".
-func digest(front []byte) bool {
+func digest(front, value []byte) bool {
 	end := len(front)
 	for end > 0 && !alnum.has(front[end-1]) {
 		end--
@@ -77,10 +77,17 @@ func digest(front []byte) bool {
 		start--
 	}
 	w := front[start:end]
-	return len(w) <= maxWord && digests[string(bytes.ToLower(w))]
+	if len(w) > maxWord {
+		return false
+	}
+	w = bytes.ToLower(w)
+	return digests[string(w)] || versions[string(w)] && len(value) >= 7 && hexadecimal(value[:7])
 }
 
-var digests = set("h1 sha1 sha224 sha256 sha384 sha512 md5 sha digest checksum hash integrity commit revision rev etag fingerprint shasum resolved")
+var (
+	digests  = set("h1 sha1 sha224 sha256 sha384 sha512 md5 sha digest checksum hash integrity etag fingerprint shasum resolved")
+	versions = set("commit revision rev")
+)
 
 // value judges a value that begins at b[at:] and whose name stands in front of it.
 func (p *provider) value(b []byte, at int, final bool) verdict {
