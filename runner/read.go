@@ -61,6 +61,8 @@ func (c *call) read() {
 // take makes input the call's.
 func (c *call) take(input redact.JSON) {
 	c.input = input
+	// What only its key made a secret in the arguments is one in argv and output too.
+	c.rules = c.rules.With(input)
 	c.row.Redactions += input.Redactions()
 	c.flagRedacted()
 	if c.r.cfg.Payloads != PayloadsHash {
