@@ -97,7 +97,7 @@ func TestServersEndWithTheirClient(t *testing.T) {
 				way.end(s)
 			}
 			for _, s := range all {
-				s.wait(5 * time.Second)
+				s.wait(10 * time.Second) // 2 s of grace, 2 s to end, and a machine that runs fifty of them
 			}
 			noProcess(t, marker)
 			rows := p.rows()
