@@ -27,7 +27,11 @@ func Find(start string) (string, error) {
 			break
 		}
 	}
-	return "", fmt.Errorf("%w in %s or its parents up to %s: run \"toolrun init\" there, or name one with --catalog", ErrNotFound, start, top)
+	where := start
+	if top != start {
+		where += " or its parents up to " + top
+	}
+	return "", fmt.Errorf("%w in %s: make one with \"toolrun init\", or name one with --catalog", ErrNotFound, where)
 }
 
 // repositoryRoot is the nearest folder from start up that holds .git (a folder, or a file in a worktree), else start.

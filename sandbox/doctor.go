@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -50,6 +51,9 @@ func Doctor() []Check {
 		c := Check{Name: w, OK: true}
 		if why, ok := missing[w]; ok {
 			c = Check{Name: w, Why: why, Remedy: remedies[w]}
+			if strings.HasSuffix(why, unix.EACCES.Error()) {
+				c.Remedy = "start toolrun as root; as an ordinary user on a host with cgroup v2 and systemd"
+			}
 		}
 		if err != nil {
 			c = Check{Name: w, Why: err.Error(), Remedy: "start toolrun as root, on Linux 5.12 or newer (in a container: --privileged)"}

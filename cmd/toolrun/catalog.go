@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -21,7 +20,7 @@ func (a *app) loadCatalog() (c *catalog.Catalog, explicit bool, err error) {
 	path, explicit := a.catalogPath()
 	if !explicit {
 		if path, err = catalog.Find("."); err != nil {
-			return nil, false, fmt.Errorf("%w here or above, up to the repository root: name one with --catalog, or make one with 'toolrun init'", err)
+			return nil, false, err
 		}
 	}
 	c, err = catalog.Load(path)

@@ -19,6 +19,7 @@ type project struct {
 	goModCache  string // "" where there is none yet
 	python      string // command[0], "" where the folder has no Python
 	pytest      bool   // the tests are pytest's; else unittest's
+	testsFolder string // where unittest must be told to look: a folder of tests that is no package
 	node        string // the package manager, "" where package.json has no test script
 	rust        bool
 	cargoHome   string
@@ -85,6 +86,11 @@ func (p *project) detectPython() {
 	if !p.has("pyproject.toml") && !p.has("setup.py") && !p.has("setup.cfg") && !p.has("requirements.txt") &&
 		!p.has("pytest.ini") && !p.has("tox.ini") && !p.any("*.py") && !p.any("tests/*.py") {
 		return
+	}
+	for _, folder := range []string{"tests", "test"} {
+		if p.any(folder+"/test*.py") && !p.has(folder+"/__init__.py") {
+			p.testsFolder = folder
+		}
 	}
 	for _, venv := range []string{".venv", "venv"} {
 		if python := filepath.Join(venv, "bin", "python"); p.has(python) {

@@ -51,8 +51,8 @@ func (a *app) doctorCmd() *cobra.Command {
 				}
 			}
 			if missing > 0 {
-				return fmt.Errorf("%w: %d of %d walls and limits are missing; a tool with isolation = \"best-effort\" runs without them",
-					errHost, missing, len(checks))
+				return &hostError{fmt.Errorf("this host cannot enforce %d of %d walls and limits; only a tool with isolation = \"best-effort\" runs without them",
+					missing, len(checks))}
 			}
 			return nil
 		},

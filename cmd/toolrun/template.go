@@ -23,6 +23,7 @@ type initData struct {
 	GoModCache      string
 	Python          string
 	Pytest          bool
+	TestsFolder     string
 	Node            string
 	CargoHome       string
 	Make            bool
@@ -35,7 +36,7 @@ func catalogText(p *project, walls []missing) (string, error) {
 	var b strings.Builder
 	err := initTemplate.Execute(&b, initData{
 		Name: p.name, Languages: list(p.languages()), Found: p.found, Git: p.git,
-		Go: p.golang, GoModCache: p.goModCache, Python: p.python, Pytest: p.pytest, Node: p.node,
+		Go: p.golang, GoModCache: p.goModCache, Python: p.python, Pytest: p.pytest, TestsFolder: p.testsFolder, Node: p.node,
 		Rust: p.rust, CargoHome: p.cargoHome, Make: p.make,
 		BestEffort: len(walls) > 0, Walls: walls,
 	})
