@@ -63,7 +63,7 @@ func (a *app) serve(ctx context.Context, options engineOptions, grace time.Durat
 	a.logger().Info("serving", "catalog", e.catalog.Path(), "tools", len(e.catalog.Names()), "run_id", e.run.ID())
 	err = rpc.Serve(in.ctx, rpc.Config{
 		In: a.stdin, Out: a.stdout, Backend: e.runner, Version: buildInfo().Version, EOFGrace: grace,
-		Getenv: a.launchEnv, Logger: a.logger(), Refuse: err,
+		Getenv: a.launchEnv, Logger: a.logger(), Rules: e.rules, Refuse: err,
 	})
 	if stopped := in.err(); stopped != nil {
 		return stopped

@@ -21,6 +21,7 @@ import (
 // The parts are opened in this order and closed in reverse.
 type engine struct {
 	catalog *catalog.Catalog
+	rules   *redact.Rules // of the catalog's secrets
 	dir     *archive.Dir
 	host    *sandbox.Host
 	noHost  error // why there is no host
@@ -59,7 +60,7 @@ func (a *app) openEngine(options engineOptions) (e *engine, err error) {
 	rules := redact.New(secrets)
 	a.maskWith(rules)
 
-	e = &engine{catalog: c}
+	e = &engine{catalog: c, rules: rules}
 	defer func() {
 		if err != nil && !errors.Is(err, errHost) {
 			err = errors.Join(err, e.close())

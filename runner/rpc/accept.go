@@ -137,7 +137,7 @@ func (s *server) reject(b *batch, m *message, f *fault) {
 	s.recordRefused(m, s.sessionFor(m), f)
 	var build func(dst []byte) []byte
 	if !f.silent {
-		build = func(dst []byte) []byte { return appendError(dst, f.id, f.code, f.text, nil) }
+		build = func(dst []byte) []byte { return s.appendFault(dst, f.id, f.code, f.text, nil) }
 	}
 	s.reply(b, build)
 }
@@ -157,13 +157,13 @@ func (s *server) rejectBatch(p *parser, line []byte, members [][]byte, f *fault)
 	if calls == 0 {
 		s.rejected(f, int64(len(line)), digest(line))
 	}
-	s.reply(nil, func(dst []byte) []byte { return appendError(dst, f.id, f.code, f.text, nil) })
+	s.reply(nil, func(dst []byte) []byte { return s.appendFault(dst, f.id, f.code, f.text, nil) })
 }
 
 func (s *server) rejectLong(long *overlong) {
 	f := badRequest("the line is too long").with(recoverID(long.head))
 	s.rejected(f, long.bytes, long.sha256)
-	s.reply(nil, func(dst []byte) []byte { return appendError(dst, f.id, f.code, f.text, nil) })
+	s.reply(nil, func(dst []byte) []byte { return s.appendFault(dst, f.id, f.code, f.text, nil) })
 }
 
 // recordRefused puts what is answered with an error on the record: as a refused call where it is one whose tool can be

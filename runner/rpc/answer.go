@@ -30,6 +30,22 @@ func appendError(dst, id []byte, code int, text string, data []byte) []byte {
 	return append(dst, "}}"...)
 }
 
+// appendFault appends an error answer from which secrets were removed: its text may repeat what the client sent, a method's
+// name or a resource's. Only the id goes back as it came, as JSON-RPC wants it.
+func (s *server) appendFault(dst, id []byte, code int, text string, data []byte) []byte {
+	if rules := s.cfg.Rules; rules != nil {
+		text = rules.Text(text).String()
+		if data != nil {
+			masked, err := rules.JSON(data)
+			data = masked.Raw()
+			if err != nil {
+				data = nil
+			}
+		}
+	}
+	return appendError(dst, id, code, text, data)
+}
+
 func appendHead(dst, id []byte) []byte {
 	if id == nil {
 		id = []byte("null")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"toolrun/archive/redact"
 	"toolrun/catalog"
 	"toolrun/runner"
 )
@@ -45,6 +46,8 @@ type Config struct {
 	Logger *slog.Logger
 	// MaxLineBytes is the longest line that is read; 0 is MaxLineBytes.
 	MaxLineBytes int
+	// Rules remove secrets from errors that repeat what was sent; nil: none are known.
+	Rules *redact.Rules
 	// Refuse, where set, is the answer to the first request, after which Serve returns it: the host cannot enforce the
 	// catalog, and many clients hide what a server writes to stderr.
 	Refuse error

@@ -162,7 +162,7 @@ func (s *server) answer(r *request, resp *jsonrpc.Response) func(dst []byte) []b
 	if !r.reached {
 		s.recordRefused(&r.message, r.session, &fault{code: code, text: text})
 	}
-	return func(dst []byte) []byte { return appendError(dst, r.id.text, code, text, data) }
+	return func(dst []byte) []byte { return s.appendFault(dst, r.id.text, code, text, data) }
 }
 
 // reply sends an answer, nil for none, by itself or into its batch.
