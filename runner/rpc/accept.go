@@ -27,18 +27,18 @@ const (
 	batchVersion  = "2025-03-26" // the only one with batches
 )
 
-// accept takes one line that is not blank.
-func (s *server) accept(p *parser, line []byte) {
+// accept takes one line that is not blank. It returns a call that the caller is to serve, or nil.
+func (s *server) accept(p *parser, line []byte) *request {
 	if bytes.TrimLeft(line, " \t\r")[0] == '[' {
 		s.acceptBatch(p, line)
-		return
+		return nil
 	}
 	m, f := p.parse(line)
 	if f != nil {
 		s.reject(nil, &m, f)
-		return
+		return nil
 	}
-	s.dispatch(m, nil)
+	return s.dispatch(m, nil)
 }
 
 // acceptBatch takes one line that begins as an array.
@@ -69,19 +69,21 @@ func (s *server) acceptBatch(p *parser, line []byte) {
 			s.reject(b, &m, f)
 			continue
 		}
-		s.dispatch(m, b)
+		if r := s.dispatch(m, b); r != nil {
+			go s.serve(r)
+		}
 	}
 }
 
-// dispatch sends a message on its way. b is nil outside a batch.
-func (s *server) dispatch(m message, b *batch) {
+// dispatch sends a message on its way, or returns a call that the caller is to serve. b is nil outside a batch.
+func (s *server) dispatch(m message, b *batch) *request {
 	switch m.kind {
 	case isNotification:
 		s.notified(m)
-		return
+		return nil
 	case isResponse:
 		s.log.Debug("a response to no request of ours is dropped")
-		return
+		return nil
 	}
 	if b != nil {
 		b.expect()
@@ -89,7 +91,7 @@ func (s *server) dispatch(m message, b *batch) {
 	if s.cfg.Refuse != nil {
 		s.refused = true
 		s.reject(b, &m, &fault{code: codeRefused, text: s.cfg.Refuse.Error(), id: m.id.text})
-		return
+		return nil
 	}
 	if m.method == methodInitialize {
 		s.begin(&m)
@@ -99,9 +101,13 @@ func (s *server) dispatch(m message, b *batch) {
 	if !s.open.add(r) {
 		r.cancel(nil)
 		s.reject(b, &m, badRequest("the id is in use by a request that is not answered").with(m.id.text))
-		return
+		return nil
+	}
+	if r.method == methodCall && r.session.passed.is(r.meta.era) {
+		return r
 	}
 	r.session.give(r.wire())
+	return nil
 }
 
 // sessionFor chooses by what the request says of itself, else by how the client began.

@@ -19,10 +19,28 @@ type answered struct{ mcp.ResultBase }
 // MarshalJSON makes it as cheap as it can be.
 func (*answered) MarshalJSON() ([]byte, error) { return []byte("{}"), nil }
 
-// call hands a tools/call to the backend and tells its reply. The context is the request's own, not the SDK's, which
-// also ends when nothing more can be read.
-func (s *server) call(r *request) (mcp.Result, error) {
-	s.passed.add(r.meta.era)
+// serve is the whole life of a call that does not go through the SDK.
+func (s *server) serve(r *request) {
+	result, err := survived(s, r, s.call)
+	if s.open.settle(r.seq) == nil {
+		s.log.Error("a call is no longer known, its answer is dropped", "seq", r.seq)
+		return
+	}
+	s.conclude(r, result, err)
+}
+
+// firstCall is a call that came through the SDK: those after it need not.
+func (s *server) firstCall(r *request) (_ mcp.Result, err error) {
+	r.session.passed.add(r.meta.era)
+	if r.result, err = s.call(r); err != nil {
+		return nil, err
+	}
+	return new(answered), nil
+}
+
+// call hands a tools/call to the backend and gives its reply as a CallToolResult. The context is the request's own, not
+// the SDK's, which also ends when nothing more can be read.
+func (s *server) call(r *request) ([]byte, error) {
 	req := runner.Request{Name: r.name, Arguments: r.arguments, Origin: s.originOf(r)}
 	s.announce(req.Origin)
 	if r.meta.progressToken != nil {
@@ -42,8 +60,7 @@ func (s *server) call(r *request) (mcp.Result, error) {
 	if reply.Row != nil && reply.Row.Outcome == ledger.OutcomeUnknownTool {
 		return nil, &jsonrpc.Error{Code: codeInvalidParams, Message: reply.Message, Data: facts}
 	}
-	r.result = s.appendReply(nil, r, reply, facts)
-	return new(answered), nil
+	return s.appendReply(nil, r, reply, facts), nil
 }
 
 // appendReply appends a CallToolResult. Some clients show a model only the text, some only the structured content.

@@ -15,35 +15,38 @@ import (
 
 // middleware stands between the SDK and its handlers. Methods that concern tools never reach those.
 func (s *server) middleware(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		r := requestOf(req)
 		if r == nil { // a notification
 			return next(ctx, method, req)
 		}
-		defer func() {
-			if v := recover(); v != nil {
-				s.panicked(r.method, v)
-				res, err = nil, &jsonrpc.Error{Code: codeInternal, Message: "internal error"}
+		return survived(s, r, func(r *request) (mcp.Result, error) {
+			switch r.method {
+			case methodInitialize:
+				return s.initialize(ctx, method, req, r, next)
+			case methodList:
+				return s.list(req, r)
+			case methodCall:
+				return s.firstCall(r)
+			case methodListen:
+				return s.listen(ctx, req, r)
+			case methodSetLevel: // not offered: nothing is ever logged to a client
+				return nil, &jsonrpc.Error{Code: codeNoMethod, Message: `method not found: "` + method + `"`}
 			}
-		}()
-		switch r.method {
-		case methodInitialize:
-			return s.initialize(ctx, method, req, r, next)
-		case methodList:
-			return s.list(req, r)
-		case methodCall:
-			return s.call(r)
-		case methodListen:
-			return s.listen(ctx, req, r)
-		case methodSetLevel: // not offered: nothing is ever logged to a client
-			return nil, noMethod(method)
-		}
-		return next(ctx, method, req)
+			return next(ctx, method, req)
+		})
 	}
 }
 
-func noMethod(method string) error {
-	return &jsonrpc.Error{Code: codeNoMethod, Message: `method not found: "` + method + `"`}
+// survived handles a request; a panic of the handler is the end of this request only.
+func survived[R any](s *server, r *request, handle func(*request) (R, error)) (res R, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.panicked(r.method, v)
+			err = &jsonrpc.Error{Code: codeInternal, Message: "internal error"}
+		}
+	}()
+	return handle(r)
 }
 
 // panicked logs where a handler died. The value is told only where the runtime made it: others may hold arguments.

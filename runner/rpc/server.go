@@ -75,7 +75,6 @@ type server struct {
 	handshake *session    // of who began with initialize
 	stateless *session    // of everybody else
 	who       identified
-	passed    passed
 
 	// initialized says that initialize was read and has not failed: requests that do not say their protocol belong to it.
 	initialized atomic.Bool
@@ -99,7 +98,7 @@ func Serve(ctx context.Context, cfg Config) error {
 	reading, stopReading := context.WithCancel(ctx)
 	defer stopReading()
 	ended := make(chan error, 1)
-	go func() { ended <- s.read(reading) }()
+	go s.read(reading, newLineReader(cfg.In, s.cfg.MaxLineBytes), new(parser), ended)
 	select {
 	case err := <-ended:
 		if cfg.Refuse != nil {
@@ -143,9 +142,6 @@ func newServer(ctx context.Context, cfg Config) *server {
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
 	s.mcp.AddReceivingMiddleware(s.middleware)
-	mcp.AddReceivingCustomMethod(s.mcp, methodPassed, func(context.Context, *mcp.ServerSession, *mcp.ParamsBase) (*mcp.ResultBase, error) {
-		return nil, noMethod(methodPassed) // the middleware was not asked for a tools/call
-	})
 	s.handshake = connect(s, nil)
 	// A state that has InitializeParams lets requests pass that no initialize came before.
 	s.stateless = connect(s, &mcp.ServerSessionState{InitializeParams: &mcp.InitializeParams{ProtocolVersion: modernVersion}})
@@ -221,30 +217,36 @@ func (s *server) flushToReader(ctx context.Context) {
 	s.out.flush(ctx)
 }
 
-// read reads lines until there are none: then it returns nil, or why they cannot be read. With Config.Refuse it returns
-// after the first request.
-func (s *server) read(ctx context.Context) error {
-	lines := newLineReader(s.cfg.In, s.cfg.MaxLineBytes)
-	var p parser
+// read reads lines until there are none, and says on ended that there are, nil or why they cannot be read. With
+// Config.Refuse it ends after the first request.
+//
+// A call is served by the goroutine that read its line, while a new one reads on: the call does not wait until another
+// thread is awake.
+func (s *server) read(ctx context.Context, lines *lineReader, p *parser, ended chan<- error) {
 	for {
 		s.out.wait(ctx)
 		line, long, err := lines.next()
 		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, io.EOF):
-			return nil
+		case ctx.Err() != nil || errors.Is(err, io.EOF):
+			ended <- nil
+			return
 		case err != nil:
 			s.log.Error("stdin cannot be read", "error", err)
-			return err
+			ended <- err
+			return
 		case long != nil:
 			s.rejectLong(long)
 		case blank(line):
 		default:
-			s.accept(&p, line)
+			if r := s.accept(p, line); r != nil {
+				go s.read(ctx, lines, p, ended)
+				s.serve(r)
+				return
+			}
 		}
 		if s.cfg.Refuse != nil && s.refused {
-			return nil
+			ended <- nil
+			return
 		}
 	}
 }

@@ -21,6 +21,7 @@ type session struct {
 	closed chan struct{}
 	once   sync.Once
 	mcp    *mcp.ServerSession
+	passed passed
 }
 
 // connect makes a session that begins in state, nil for a new one.
@@ -75,25 +76,23 @@ func (c *session) end() {
 const extraKey = "toolrun"
 
 // wire is the request as the SDK sees it: under an id of ours, because its own ids are a float64 or a string. Of a
-// tools/call it sees only what says the protocol, and that only until it has passed it once, since the rest of a
-// conversation says the same: each look costs it 64 KiB of buffer, and decodes what nobody asks it for.
+// tools/call it sees only what says the protocol.
 func (r *request) wire() *jsonrpc.Request {
 	id, _ := jsonrpc.MakeID(float64(r.seq))
-	method, params := r.method, r.params
-	if method == methodCall {
-		method, params = methodPassed, nil
-		if era := r.meta.era; era != nil && !r.session.server.passed.is(era) {
-			method, params = methodCall, append(append([]byte(`{"name":"","_meta":`), era...), '}')
+	params := r.params
+	if r.method == methodCall {
+		params = []byte(`{"name":""}`)
+		if era := r.meta.era; era != nil {
+			params = append(append([]byte(`{"name":"","_meta":`), era...), '}')
 		}
 	}
 	extra := &mcp.RequestExtra{TokenInfo: &auth.TokenInfo{Extra: map[string]any{extraKey: r}}}
-	return &jsonrpc.Request{ID: id, Method: method, Params: params, Extra: extra}
+	return &jsonrpc.Request{ID: id, Method: r.method, Params: params, Extra: extra}
 }
 
-// methodPassed is tools/call inside this process. As a method of a client it does not exist.
-const methodPassed = "toolrun/call"
-
-// passed is what a request said of its protocol that the SDK was content with.
+// passed is what the latest tools/call of a session said of its protocol that the SDK let pass. The next ones say the
+// same, and the SDK has nothing more to say to them: they are served without it, since a look of it costs 64 KiB of buffer
+// and the wake-up of two more threads.
 type passed struct{ era atomic.Pointer[[]byte] }
 
 func (p *passed) is(era []byte) bool {
@@ -102,7 +101,7 @@ func (p *passed) is(era []byte) bool {
 }
 
 func (p *passed) add(era []byte) {
-	if era != nil && !p.is(era) {
+	if !p.is(era) {
 		p.era.Store(&era)
 	}
 }
@@ -137,26 +136,31 @@ func (c *session) Write(_ context.Context, m jsonrpc.Message) error {
 		s.log.Error("an answer to no request is dropped", "seq", seq)
 		return nil
 	}
+	result := []byte(resp.Result)
+	if r.result != nil {
+		result = r.result
+	}
+	s.conclude(r, result, resp.Error)
+	return nil
+}
+
+// conclude answers a request that was settled, by its result or, where that is not nil, by err.
+func (s *server) conclude(r *request, result []byte, err error) {
 	defer s.open.release(r)
-	build := s.answer(r, resp)
+	build := s.answer(r, result, err)
 	if r.cancelled {
 		build = nil
 	}
 	s.reply(r.batch, build)
-	return nil
 }
 
 // answer makes the answer to r, and records the request where it is refused and the backend does not know it yet.
-func (s *server) answer(r *request, resp *jsonrpc.Response) func(dst []byte) []byte {
-	if resp.Error == nil {
-		result := []byte(resp.Result)
-		if r.result != nil {
-			result = r.result
-		}
+func (s *server) answer(r *request, result []byte, err error) func(dst []byte) []byte {
+	if err == nil {
 		return func(dst []byte) []byte { return appendResult(dst, r.id.text, result) }
 	}
-	code, text, data := wireError(resp.Error, r.method)
-	if r.method == methodInitialize && !strings.Contains(resp.Error.Error(), "duplicate") {
+	code, text, data := wireError(err, r.method)
+	if r.method == methodInitialize && !strings.Contains(err.Error(), "duplicate") {
 		s.initialized.Store(false)
 	}
 	if !r.reached {
