@@ -11,10 +11,12 @@ import (
 const maxBacklogBytes = 64 << 20
 
 // writer is the one writer to the client. Whoever has a line leaves it here and goes on: a client that does not read, or
-// is gone, holds up no call and no row. Lines that cannot be written any more are dropped.
+// is gone, holds up no call and no row. Lines that cannot be written any more are dropped. A line that the client can take
+// at once is written by who brings it, which spares the wake-up of the writer's own goroutine.
 type writer struct {
-	w   io.Writer
-	log *slog.Logger
+	w      io.Writer
+	atOnce func(p []byte) int // nil: cannot be told
+	log    *slog.Logger
 
 	mu      sync.Mutex
 	changed sync.Cond // of everything below
@@ -27,7 +29,7 @@ type writer struct {
 }
 
 func newWriter(w io.Writer, log *slog.Logger) *writer {
-	out := &writer{w: w, log: log, gone: make(chan struct{})}
+	out := &writer{w: w, atOnce: atOnce(w), log: log, gone: make(chan struct{})}
 	out.changed.L = &out.mu
 	go out.run()
 	return out
@@ -73,8 +75,15 @@ func (w *writer) send(build func(dst []byte) []byte) {
 	if w.broken || w.closed {
 		return
 	}
+	first := len(w.pending) == 0 && !w.writing
 	w.pending = append(build(w.pending), '\n')
-	w.changed.Broadcast()
+	if first && w.atOnce != nil {
+		n := copy(w.pending, w.pending[w.atOnce(w.pending):])
+		w.pending = w.pending[:n]
+	}
+	if len(w.pending) > 0 {
+		w.changed.Broadcast()
+	}
 }
 
 // wait blocks while too much is pending, until ctx ends.
