@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -50,6 +51,7 @@ func (a *app) serveCmd() *cobra.Command {
 
 func (a *app) serve(ctx context.Context, options engineOptions, grace time.Duration) (err error) {
 	debug.SetGCPercent(gcPercent)
+	runtime.GOMAXPROCS(procsPerCPU * runtime.GOMAXPROCS(0))
 	in := catchSignals(ctx)
 	defer in.stop()
 	e, err := a.openEngine(options)
@@ -73,6 +75,10 @@ func (a *app) serve(ctx context.Context, options engineOptions, grace time.Durat
 
 // gcPercent lets a server's small heap grow to some ten MiB before it is collected: a collection costs the calls beside it.
 const gcPercent = 400
+
+// procsPerCPU makes up for threads that sleep while they start a box: until its program runs, they keep the processor of
+// Go's scheduler that they run on.
+const procsPerCPU = 2
 
 // launchEnv is the environment in which --session has the last word on the session that serve was started for.
 func (a *app) launchEnv(key string) string {

@@ -13,5 +13,6 @@
 // many calls run.
 //
 // The life of a message: lineReader → parser → server.accept → session → the SDK → server.middleware → Backend → session
-// → writer. What a parser cannot understand is answered by server.reject and goes no further.
+// → writer. A tools/call that says the same of its protocol as one that the SDK let pass goes from server.accept to the
+// Backend and the writer on the goroutine that read it. What a parser cannot understand is answered by server.reject and goes no further.
 package rpc
