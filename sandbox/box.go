@@ -218,7 +218,10 @@ func (b *Box) planLimits() error {
 			b.enforced = append(b.enforced, w)
 		}
 	}
-	b.enforced = append(b.enforced, "no_new_privs", "caps", "notty")
+	b.enforced = append(b.enforced, "no_new_privs", "caps")
+	if !b.terminal() {
+		b.enforced = append(b.enforced, "notty")
+	}
 	if b.proxied() {
 		b.enforced = append(b.enforced, "proxy")
 	}
@@ -261,6 +264,9 @@ func (b *Box) giveGroup(g *cgroup.Group) {
 		removeGroup(g, b)
 	}
 }
+
+// terminal tells whether calls have a terminal of their own.
+func (b *Box) terminal() bool { return b.profile.Terminal != Terminal{} }
 
 // ownNetwork tells whether calls have a network namespace of their own.
 func (b *Box) ownNetwork() bool { return !b.profile.HostNetwork && b.has("ns.net") }

@@ -1,17 +1,22 @@
 package sandbox
 
 import (
+	"bytes"
 	"fmt"
 
 	"golang.org/x/sys/unix"
 )
 
-// pipes are the descriptors between this process and the program, and the eventfd that wakes the call's watch.
+// pipes are the descriptors between this process and the program, pipes or a terminal, and the eventfd that wakes the
+// call's watch.
 type pipes struct {
 	child [3]int // the program's ends of stdin, stdout, stderr; child[2] == child[1] where stderr is merged
 	out   [2]int // our ends of stdout and stderr, -1: merged, or at its end
 	in    int    // our end of stdin, -1: all of it is written, or there is none
 	input []byte // not written yet
+	live  *Input // what comes of it while the program runs, nil: nothing
+	tty   bool   // child is a terminal, three times
+	last  byte   // written to it
 	event int
 	keep  int // a descriptor in child that is not ours to close
 }
@@ -20,9 +25,10 @@ type pipes struct {
 var noPipes = pipes{child: [3]int{-1, -1, -1}, out: [2]int{-1, -1}, in: -1, event: -1, keep: -1}
 
 // open makes the pipes. Small input is written here and now, into the pipe's buffer.
-func (p *pipes) open(c *Command, null int) (err error) {
+func (p *pipes) open(c *Command, size Terminal, null int) (err error) {
 	*p = noPipes
-	p.keep = null
+	p.last = '\n'
+	p.keep, p.live = null, c.Input
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("make pipes: %w", err)
@@ -34,8 +40,14 @@ func (p *pipes) open(c *Command, null int) (err error) {
 		err = unix.Pipe2(fds[:], unix.O_CLOEXEC)
 		return fds[0], fds[1], err
 	}
+	if p.event, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return err
+	}
+	if p.tty = size != (Terminal{}); p.tty {
+		return p.openTerminal(c, size)
+	}
 	p.child[0] = null
-	if c.Stdin != nil {
+	if c.Stdin != nil || c.Input != nil {
 		if p.child[0], p.in, err = pipe(); err != nil {
 			return err
 		}
@@ -61,14 +73,37 @@ func (p *pipes) open(c *Command, null int) (err error) {
 			}
 		}
 	}
-	p.event, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-	return err
+	return nil
+}
+
+// openTerminal makes a terminal in place of the pipes.
+func (p *pipes) openTerminal(c *Command, size Terminal) (err error) {
+	if p.out[0], p.child[0], err = openTerminal(size); err != nil {
+		return err
+	}
+	p.child[1], p.child[2] = p.child[0], p.child[0]
+	if err := unix.SetNonblock(p.out[0], true); err != nil {
+		return err
+	}
+	if c.Stdin == nil && c.Input == nil {
+		return nil
+	}
+	if p.in, err = unix.FcntlInt(uintptr(p.out[0]), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+		return err
+	}
+	if c.Input == nil {
+		p.input = append(bytes.Clone(c.Stdin), endOfInput(last(c.Stdin))...)
+	}
+	return nil
 }
 
 // started closes the program's ends.
 func (p *pipes) started() {
 	if p.child[2] == p.child[1] {
 		p.child[2] = -1
+	}
+	if p.child[1] == p.child[0] {
+		p.child[1] = -1
 	}
 	if p.child[0] == p.keep {
 		p.child[0] = -1
@@ -80,21 +115,63 @@ func (p *pipes) started() {
 
 // feed writes input until the pipe is full. A program that does not read its input is no failure.
 func (p *pipes) feed() {
-	for len(p.input) > 0 {
-		n, err := unix.Write(p.in, p.input)
-		if err == unix.EINTR {
-			continue
-		}
-		if err == unix.EAGAIN {
-			return
-		}
-		if err != nil {
-			break
-		}
-		p.input = p.input[n:]
+	if p.in < 0 {
+		return
 	}
-	p.input = nil
+	if p.live != nil {
+		p.feedLive()
+		return
+	}
+	n, err := writeAll(p.in, p.input)
+	if p.input = p.input[n:]; len(p.input) == 0 || err != nil {
+		p.input = nil
+		closeFD(&p.in)
+	}
+}
+
+// feedLive writes what waits of the input that comes while the program runs.
+func (p *pipes) feedLive() {
+	var err error
+	left, more := p.live.offer(func(b []byte) (n int) {
+		if n, err = writeAll(p.in, b); n > 0 {
+			p.last = b[n-1]
+		}
+		return n
+	})
+	switch {
+	case err == nil && (left > 0 || more):
+		return
+	case err == nil && p.tty:
+		writeAll(p.in, endOfInput(p.last))
+	}
+	p.live.detach()
+	p.live = nil
 	closeFD(&p.in)
+}
+
+// writeAll writes to a descriptor that does not block what it takes now.
+func writeAll(fd int, b []byte) (n int, err error) {
+	for n < len(b) {
+		k, err := unix.Write(fd, b[n:])
+		switch err {
+		case nil:
+			n += k
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return n, nil
+		default:
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// wantsRoom tells whether input waits for room in the pipe.
+func (p *pipes) wantsRoom() bool {
+	if p.live != nil {
+		return p.live.Pending() > 0
+	}
+	return p.in >= 0
 }
 
 // wake makes the watch look at its context.
@@ -103,6 +180,9 @@ func (p *pipes) wake() {
 }
 
 func (p *pipes) close() {
+	if p.live != nil {
+		p.live.detach()
+	}
 	p.started()
 	for _, fd := range []*int{&p.in, &p.out[0], &p.out[1], &p.event} {
 		closeFD(fd)
@@ -114,4 +194,12 @@ func closeFD(fd *int) {
 		unix.Close(*fd)
 	}
 	*fd = -1
+}
+
+// last is the last byte, a newline where there is none.
+func last(b []byte) byte {
+	if len(b) == 0 {
+		return '\n'
+	}
+	return b[len(b)-1]
 }

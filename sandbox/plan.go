@@ -84,6 +84,9 @@ func (b *Box) planProgram(l *lane) *stage.Program {
 	p.Add("set stdin", unix.SYS_DUP3, stage.At(&l.stdin), 0, 0)
 	p.Add("set stdout", unix.SYS_DUP3, stage.At(&l.stdout), 1, 0)
 	p.Add("set stderr", unix.SYS_DUP3, stage.At(&l.stderr), 2, 0)
+	if b.terminal() {
+		p.Add("take terminal", unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 0)
+	}
 	p.Add("close descriptors", unix.SYS_CLOSE_RANGE, 3, int(^uint32(0)), closeRangeCloexec)
 	p.Add("set umask", unix.SYS_UMASK, 0o022)
 	for _, s := range ignoredSignals() {

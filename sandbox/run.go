@@ -38,7 +38,7 @@ func (b *Box) Run(ctx context.Context, cmd Command) Result {
 	}
 	b.host.janitor.begin()
 	defer b.host.janitor.end()
-	if err := c.pipes.open(c.cmd, b.host.null); err != nil {
+	if err := c.pipes.open(c.cmd, b.profile.Terminal, b.host.null); err != nil {
 		c.r.Outcome, c.r.Err = Unavailable, err
 		return c.r
 	}
@@ -48,6 +48,9 @@ func (b *Box) Run(ctx context.Context, cmd Command) Result {
 	}
 	c.pipes.started()
 	c.r.Enforced = b.enforced
+	if c.pipes.live != nil {
+		c.pipes.live.attach(c.pipes.wake)
+	}
 	woken := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { c.pipes.wake(); close(woken) })
 	c.watch(ctx)

@@ -45,6 +45,7 @@ type Profile struct {
 	HostNetwork bool     // false: an own network namespace with loopback only
 	Allow       []string // hosts that are reached by a proxy in that namespace, as proxy.Parse reads them; nil: none
 	Ptrace      bool     // true: processes of the call may trace each other
+	Terminal    Terminal // size of the pseudoterminal that the program has for stdin, stdout and stderr; zero: pipes
 	Limits      Limits
 	UID, GID    int  // who the tool is, inside and outside
 	BestEffort  bool // true: run with the walls that this host has; Result.Enforced says which
@@ -56,9 +57,10 @@ type Command struct {
 	Exe     string        // path in the box of the program to execute
 	Env     []string      // the whole environment, KEY=VALUE
 	Dir     string        // working directory in the box
-	Stdin   []byte        // nil: /dev/null
+	Stdin   []byte        // nil, and no Input: /dev/null, or a terminal at which nobody types
+	Input   *Input        // instead of Stdin: what is written to it while the program runs
 	Stdout  io.Writer     // receives the bytes as they come; an error from it ends the call as CaptureFailed
-	Stderr  io.Writer     // nil: stderr goes to Stdout
+	Stderr  io.Writer     // nil: stderr goes to Stdout, as it does at a terminal
 	Timeout time.Duration // of the wall clock, from the start of the program; 0: none
 }
 

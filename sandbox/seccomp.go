@@ -54,6 +54,7 @@ const (
 	x32Bit          = 0x40000000
 	tiocsti         = 0x5412
 	tioclinux       = 0x541C
+	tiocsetd        = 0x5423
 )
 
 // Returned by the filter.
@@ -93,8 +94,8 @@ func seccompRules(ptrace bool) []rule {
 		rule{nr: unix.SYS_CLONE, ret: retPerm, arg: dataArg0, bits: newNamespaces},
 		rule{nr: unix.SYS_UNSHARE, ret: retPerm, arg: dataArg0, bits: newNamespaces},
 		// The kernel reads 32 bits of an ioctl's command; a compare of 64 could be evaded.
-		rule{nr: unix.SYS_IOCTL, ret: retPerm, arg: dataArg1, equal: []uint32{tiocsti, tioclinux}},
-		rule{nr: unix.SYS_SOCKET, ret: retAF, arg: dataArg0, equal: []uint32{unix.AF_VSOCK}}, // reaches the hypervisor, past every network namespace
+		rule{nr: unix.SYS_IOCTL, ret: retPerm, arg: dataArg1, equal: []uint32{tiocsti, tioclinux, tiocsetd}}, // the last loads other line disciplines
+		rule{nr: unix.SYS_SOCKET, ret: retAF, arg: dataArg0, equal: []uint32{unix.AF_VSOCK}},                 // reaches the hypervisor, past every network namespace
 	)
 	rules = append(rules, setuidRules...)
 	slices.SortFunc(rules, func(a, b rule) int { return a.nr - b.nr })

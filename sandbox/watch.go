@@ -74,6 +74,9 @@ func (c *call) watch(ctx context.Context) {
 			fds[i] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
 		}
 		fds[slotStdin].Events = unix.POLLOUT
+		if !p.wantsRoom() {
+			fds[slotStdin].Fd = -1
+		}
 		if ended {
 			fds[slotProgram].Fd = -1
 		}
@@ -84,6 +87,7 @@ func (c *call) watch(ctx context.Context) {
 			if ctx.Err() != nil && !c.killed && !ended {
 				c.kill(Cancelled, nil, &giveUp)
 			}
+			p.feed()
 		}
 		if fds[slotStdin].Revents != 0 {
 			p.feed()

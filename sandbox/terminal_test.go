@@ -1,0 +1,195 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// screen is a writer that others may wait on.
+type screen struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+	on  chan struct{}
+}
+
+func newScreen() *screen { return &screen{on: make(chan struct{}, 1)} }
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case s.on <- struct{}{}:
+	default:
+	}
+	return s.buf.Write(p)
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.String()
+}
+
+// await waits until the screen shows text.
+func (s *screen) await(t *testing.T, text string) {
+	t.Helper()
+	timeout := time.After(20 * time.Second)
+	for !strings.Contains(s.String(), text) {
+		select {
+		case <-s.on:
+		case <-timeout:
+			t.Fatalf("the screen never shows %q, but %q", text, s.String())
+		}
+	}
+}
+
+func terminalBox(t *testing.T, size Terminal) *Box {
+	b, _ := testBox(t, func(p *Profile) { p.Terminal = size })
+	return b
+}
+
+// shell is a command line as a Command.
+func shell(line string, out *screen) Command {
+	return Command{Argv: []string{"sh", "-c", line}, Exe: "/bin/sh", Env: []string{"PATH=/usr/bin:/bin", "TERM=xterm"}, Dir: "/", Stdout: out, Timeout: 20 * time.Second}
+}
+
+func TestTheEndOfATerminalIsNoFailure(t *testing.T) {
+	b := terminalBox(t, Terminal{24, 80})
+	for range 50 {
+		r, out := run(t, b, 10*time.Second, "printf", `a\nb\n`)
+		if r.Outcome != Exited || r.ExitCode != 0 || out != "a\r\nb\r\n" {
+			t.Fatalf("%v %v, output %q", r.Outcome, r.Err, out)
+		}
+	}
+}
+
+func TestATerminalHasTheDeclaredSize(t *testing.T) {
+	for _, size := range []Terminal{{24, 80}, {50, 200}} {
+		out := newScreen()
+		r := terminalBox(t, size).Run(t.Context(), shell("stty size; test -t 0 && test -t 1 && test -t 2 && echo tty; echo direct > /dev/tty", out))
+		want := fmt.Sprintf("%d %d\r\ntty\r\ndirect\r\n", size.Rows, size.Cols)
+		if r.ExitCode != 0 || out.String() != want {
+			t.Errorf("%v: %q, want %q", r.Err, out, want)
+		}
+	}
+}
+
+func TestWhoHoldsTheTerminalOpenIsNotWaitedFor(t *testing.T) {
+	b := terminalBox(t, Terminal{24, 80})
+	out := newScreen()
+	began := time.Now()
+	r := b.Run(t.Context(), shell("sleep 63.17 & echo bg; exit 0", out))
+	if r.Outcome != Exited || r.ExitCode != 0 || out.String() != "bg\r\n" || time.Since(began) > 5*time.Second {
+		t.Errorf("%v, code %d after %v: %q", r.Outcome, r.ExitCode, time.Since(began), out)
+	}
+	if n := processes(t, "63.17"); n != 0 {
+		t.Errorf("%d sleepers are left", n)
+	}
+}
+
+func TestNothingOfTheTailOfATerminalIsLost(t *testing.T) {
+	b := terminalBox(t, Terminal{24, 80})
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			out := newScreen()
+			r := b.Run(context.Background(), shell("seq 1 20000", out))
+			if got := len(out.String()); r.Outcome != Exited || got != 108894+20000 || !strings.HasSuffix(out.String(), "20000\r\n") {
+				t.Errorf("%v: %d bytes", r.Outcome, got)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestWhatIsTypedIsNotEchoedAndEnds(t *testing.T) {
+	b := terminalBox(t, Terminal{24, 80})
+	for _, input := range []string{"hush hush\n", "no newline", ""} {
+		out := newScreen()
+		c := shell("wc -c", out)
+		c.Stdin = []byte(input)
+		r := b.Run(t.Context(), c)
+		if want := fmt.Sprintf("%d\r\n", len(input)); r.Outcome != Exited || out.String() != want {
+			t.Errorf("input %q: %v, output %q, want %q", input, r.Outcome, out, want)
+		}
+	}
+}
+
+func TestInputIsWrittenWhileTheProgramRuns(t *testing.T) {
+	for name, size := range map[string]Terminal{"pipes": {}, "terminal": {24, 80}} {
+		t.Run(name, func(t *testing.T) {
+			out, in := newScreen(), new(Input)
+			c := shell("while read line; do echo \"<$line>\"; done; echo over", out)
+			c.Input = in
+			b := terminalBox(t, size)
+			ended := make(chan Result, 1)
+			go func() { ended <- b.Run(t.Context(), c) }()
+			for _, line := range []string{"one", "two", "three"} {
+				if err := in.Write([]byte(line + "\n")); err != nil {
+					t.Fatal(err)
+				}
+				out.await(t, "<"+line+">")
+			}
+			in.Close()
+			out.await(t, "over")
+			if r := <-ended; r.Outcome != Exited || r.ExitCode != 0 {
+				t.Errorf("%v, code %d, %v", r.Outcome, r.ExitCode, r.Err)
+			}
+			if err := in.Write([]byte("late")); !errors.Is(err, ErrInputEnded) {
+				t.Errorf("input after the end: %v", err)
+			}
+		})
+	}
+}
+
+func TestInputThatIsNotReadIsBounded(t *testing.T) {
+	out, in := newScreen(), new(Input)
+	c := shell("echo up; sleep 30", out)
+	c.Input = in
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan Result, 1)
+	b := terminalBox(t, Terminal{})
+	go func() { ended <- b.Run(ctx, c) }()
+	out.await(t, "up")
+	var err error
+	for range 1000 {
+		if err = in.Write(make([]byte, 10<<10)); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, ErrInputFull) || in.Pending() > MaxPendingInput {
+		t.Errorf("%v, %d bytes wait", err, in.Pending())
+	}
+	cancel()
+	if r := <-ended; r.Outcome != Cancelled {
+		t.Errorf("outcome %v", r.Outcome)
+	}
+}
+
+func TestControlCReachesTheForegroundOfATerminal(t *testing.T) {
+	out, in := newScreen(), new(Input)
+	c := shell("trap 'echo caught; exit 3' INT; echo up; while :; do sleep 0.05; done", out)
+	c.Input = in
+	b := terminalBox(t, Terminal{24, 80})
+	ended := make(chan Result, 1)
+	go func() { ended <- b.Run(t.Context(), c) }()
+	out.await(t, "up")
+	in.Write([]byte{3})
+	if r := <-ended; r.ExitCode != 3 || !strings.Contains(out.String(), "caught") {
+		t.Errorf("code %d: %q", r.ExitCode, out)
+	}
+}
+
+func TestALineThatATerminalWouldCutIsTold(t *testing.T) {
+	for n, long := range map[int]bool{4095: false, 4096: true} {
+		if got := LineTooLong([]byte("a\n" + strings.Repeat("x", n) + "\nb")); got != long {
+			t.Errorf("%d bytes: %v", n, got)
+		}
+	}
+}
