@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"net/url"
 	"strings"
-	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -112,8 +110,8 @@ func encodings(s string) []string {
 	list := []string{hex.EncodeToString([]byte(s)), strings.ToUpper(hex.EncodeToString([]byte(s)))}
 	list = append(list, base64Forms(s)...)
 	list = append(list, urlForms(s)...)
-	for _, f := range jsonForms(s) {
-		// JSON is often carried in JSON once more.
+	for _, f := range append(jsonForms(s), escapeForms(s)...) {
+		// Such text is often carried in JSON, and JSON in JSON.
 		list = append(list, f, inner(string(appendQuote(nil, f))))
 	}
 	return list
@@ -157,33 +155,32 @@ func lowerPercent(s string) string {
 	return string(b)
 }
 
-// jsonForms returns s as it stands between the quotes of a JSON string: as little escaped as can be, with <, > and &
-// escaped (Go), with / escaped (PHP), and in ASCII only (Python).
+// jsonForms returns s as it stands between the quotes of a JSON string: as little escaped as can be, with / escaped (PHP),
+// with <, > and & escaped (Go), and all of that in ASCII only (Python, .NET).
 func jsonForms(s string) []string {
 	least := inner(string(appendQuote(nil, s)))
 	list := []string{least, strings.ReplaceAll(least, "/", `\/`)}
 	if html, err := json.Marshal(s); err == nil {
 		list = append(list, inner(string(html)))
 	}
-	return append(list, asciiOnly(least))
+	for _, f := range list {
+		for _, format := range []string{`\u%04x`, `\u%04X`} {
+			list = append(list, asciiOnly(f, format))
+		}
+	}
+	return list
 }
 
 // inner drops the quotes of a JSON string.
 func inner(quoted string) string { return quoted[1 : len(quoted)-1] }
 
-func asciiOnly(s string) string {
-	const digits = "0123456789abcdef"
+func asciiOnly(s, format string) string {
 	var b strings.Builder
 	for _, r := range s {
-		if r < utf8.RuneSelf && r != 0x7f {
+		if r < 0x7f {
 			b.WriteRune(r)
-			continue
-		}
-		for _, u := range utf16.AppendRune(nil, r) {
-			b.WriteString(`\u`)
-			for shift := 12; shift >= 0; shift -= 4 {
-				b.WriteByte(digits[u>>shift&15])
-			}
+		} else {
+			units(&b, r, format)
 		}
 	}
 	return b.String()

@@ -6,7 +6,8 @@
 // What is a secret is decided by Rules, from three sources:
 //
 //   - the values that the catalog declares: as they are, each line of them, the strings in them where they are JSON, and
-//     all of that in base64 (at its three alignments), URL-escaped, JSON-escaped and in hex (forms.go);
+//     all of that in base64 (at its three alignments), URL-escaped, JSON-escaped and in hex (forms.go), and as Python, git,
+//     ls, shells and others print what holds quotes or is not ASCII (escapes.go);
 //   - names that make their value a secret: password, token, api_key, client_secret, … with their variants. In JSON every
 //     value of such a key, {"name": "DB_PASSWORD", "value": …}, and the strings behind --password (level.go, option.go).
 //     In text KEY=value, key: value, "key": "value", --key value, <key>value</key>, Authorization and Cookie headers,
