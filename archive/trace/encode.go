@@ -117,7 +117,7 @@ func appendCall(dst []byte, run string, at time.Time, c Call) []byte {
 	o.orNull("schema_sha256", string(row.SchemaSHA256))
 	o.str("args_sha256", row.InputHash)
 	o.key("arguments")
-	if args := c.Arguments.Raw(); len(args) <= MaxArgumentsBytes {
+	if args := c.Arguments.Raw(); len(args) <= MaxArgumentsBytes && !deeper(args, MaxArgumentsDepth) {
 		o.b = jsonl.AppendJSON(o.b, args)
 	} else {
 		o.b = append(append(append(o.b, `{"sha256":"`...), row.InputHash...), `"}`...)
@@ -187,6 +187,30 @@ func appendUnused(dst []byte, run string, names []string) []byte {
 	o.list("unused_names", names)
 	o.list("flags", flags)
 	return o.end()
+}
+
+// deeper tells whether arrays and objects of valid JSON are nested in more than max levels.
+func deeper(value []byte, max int) bool {
+	if len(value) <= 2*max {
+		return false
+	}
+	depth, quoted := 0, false
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > max {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
 }
 
 // cut returns the first n characters of s.

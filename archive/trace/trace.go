@@ -34,9 +34,12 @@ const (
 	FlagClosedLater      = "CLOSED_LATER"
 )
 
-// MaxArgumentsBytes bounds the arguments of a tool_call line; longer ones stand there as {"sha256": …}, which names the
-// input object.
-const MaxArgumentsBytes = 64 << 10
+// MaxArgumentsBytes and MaxArgumentsDepth bound the arguments of a tool_call line; longer and deeper ones, which common
+// readers refuse (jq 1.6 over 256 levels, Python over about 1000), stand there as {"sha256": …}, which names the input object.
+const (
+	MaxArgumentsBytes = 64 << 10
+	MaxArgumentsDepth = 100 // [] has 1
+)
 
 // OutputHeadChars is the length of output_head.
 const OutputHeadChars = 240

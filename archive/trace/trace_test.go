@@ -142,6 +142,27 @@ func TestLongArgumentsStandAsTheirHash(t *testing.T) {
 	}
 }
 
+// A line stays readable for parsers that recurse: jq 1.6 takes 256 levels.
+func TestDeepArgumentsStandAsTheirHash(t *testing.T) {
+	nested := func(depth int) string {
+		return strings.Repeat(`{"[{":[`, depth/2) + `"\\\"]["` + strings.Repeat(`]}`, depth/2)
+	}
+	for depth, whole := range map[int]bool{MaxArgumentsDepth: true, MaxArgumentsDepth + 2: false, 9000: false} {
+		r := create(t)
+		if err := r.ToolCall(Call{Row: row("1"), Arguments: value(t, nested(depth))}); err != nil {
+			t.Fatal(err)
+		}
+		for line, err := range Lines(r.Path()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := `{"sha256":"` + anyHash + `"}`; line.Type == TypeToolCall && (line.Arguments.String() == want) == whole {
+				t.Errorf("%d levels: %.200s", depth, line.Arguments)
+			}
+		}
+	}
+}
+
 // Python's str.splitlines() breaks at ten characters, and every trace must come out of it line by line.
 func TestSplitlinesSeesEachLineWhole(t *testing.T) {
 	r := create(t)
