@@ -32,7 +32,7 @@ func (v *viewMaker) absolute(declared string) string {
 func (v *viewMaker) add(written string, write bool) {
 	source, err := filepath.EvalSymlinks(written)
 	if err != nil {
-		v.warn(fmt.Sprintf("%q is not shown: %v", written, errors.Unwrap(err)))
+		v.warn(fmt.Sprintf("%q is declared in read or write and cannot be shown: %v; make it, or take it out", written, errors.Unwrap(err)))
 		return
 	}
 	v.writable[source] = v.writable[source] || write

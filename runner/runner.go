@@ -122,7 +122,7 @@ func New(cfg Config) (*Runner, error) {
 }
 
 func (r *Runner) prepare(t *catalog.Tool) error {
-	p, profile, err := newPlan(&r.cfg, t, func(what string) { r.log.Warn("box shows less than declared", "tool", t.Name, "what", what) })
+	p, profile, err := newPlan(&r.cfg, t, func(what string) { r.log.Warn("a box shows less than declared", "tool", t.Name, "what", what) })
 	if err != nil {
 		return err
 	}

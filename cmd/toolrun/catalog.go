@@ -63,7 +63,7 @@ func (a *app) catalogCheckCmd() *cobra.Command {
 		Use:   "check [FILE]",
 		Short: "Read a catalog as serve would, and say what is wrong or will surprise.",
 		Long: "Read a catalog as serve would, and say what is wrong (file:line: key: problem, status 2) or will surprise\n" +
-			"(a name that some client renames, a limit that breaks a runtime; status 0).",
+			"(a name that some client renames, a limit that breaks a runtime, a program that is not installed; status 0).",
 		Example: "  toolrun catalog check",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -78,6 +78,7 @@ func (a *app) catalogCheckCmd() *cobra.Command {
 			if _, err := c.ResolveSecrets(a.getenv, os.ReadFile); err != nil { // they may well be elsewhere than here
 				warnings = append(warnings, errorLines(err)...)
 			}
+			warnings = append(warnings, a.hostWarnings(c)...)
 			for _, w := range warnings {
 				if a.flags.json {
 					err = printJSON(a.stdout, finding{Type: "warning", Problem: w})

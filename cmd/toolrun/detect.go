@@ -25,7 +25,7 @@ type project struct {
 	cargoHome   string
 	make        bool
 	found       []string // "python3 at /usr/bin/python3", for the comment at the top
-	missing     []string // programs that the project needs and PATH lacks
+	missing     []string // what the project needs and this host lacks
 	lookPath    func(string) (string, error)
 	environment func(string) string
 }
@@ -106,6 +106,22 @@ func (p *project) detectPython() {
 	p.python = "python3"
 	// -I: nothing of the project, which may well hold a pytest.py, is imported outside of a box.
 	p.pytest = exec.Command("python3", "-I", "-c", "import pytest").Run() == nil
+	if !p.pytest && p.wantsPytest() {
+		p.missing = append(p.missing, "pytest, as a module of python3")
+	}
+}
+
+// wantsPytest tells whether the project's files name pytest.
+func (p *project) wantsPytest() bool {
+	if p.has("pytest.ini") || p.has("conftest.py") || p.has("tests/conftest.py") {
+		return true
+	}
+	for _, name := range []string{"pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "requirements.txt", "requirements-dev.txt"} {
+		if text, err := os.ReadFile(filepath.Join(p.dir, name)); err == nil && strings.Contains(string(text), "pytest") {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *project) detectNode() {
