@@ -16,6 +16,7 @@ demo: build ## the main job, once, on a small project made for it
 
 test: ## every test; with TOOLRUN_REQUIRE_SANDBOX=1 a skip for want of a sandbox is a failure
 	$(GO) test -count=1 -timeout 20m ./...
+	cd archive/redact/oracle && GOFLAGS=-mod=mod $(GO) test -count=1 ./...
 
 race: ## the unit tests under the race detector (needs cgo)
 	tests/need cc:gcc && CGO_ENABLED=1 $(GO) test -race -timeout 30m $$($(GO) list ./... | grep -v /tests)
@@ -28,9 +29,10 @@ lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	$(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 
-bench: build ## a warm `true` against bwrap and a bare exec; the record and what is signed of it against their yardsticks
+bench: build ## a warm `true` against bwrap and a bare exec; the record, what is signed of it, and redaction against their yardsticks
 	tests/need bwrap:bubblewrap && $(GO) run ./tests/bench
-	$(GO) test -run '^$$' -bench 'AppendWithTree|DurableRow|EvidenceOfACall|Verify' -benchtime 2s ./archive ./archive/evidence
+	$(GO) test -run '^$$' -bench 'AppendWithTree|DurableRow|EvidenceOfACall|Verify|SHA256' -benchtime 2s ./archive ./archive/evidence ./archive/redact
+	cd archive/redact/oracle && GOFLAGS=-mod=mod $(GO) test -run '^$$' -bench Gitleaks -benchtime 2s .
 
 cover: ## coverage of the unit tests
 	mkdir -p bin && $(GO) test -coverprofile=bin/cover.out $$($(GO) list ./... | grep -v /tests) && $(GO) tool cover -func=bin/cover.out | tail -n 1
