@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"toolrun/catalog/canon"
+	"toolrun/catalog/prices"
 )
 
 // Catalog is a frozen set of tools. It is safe for concurrent use.
@@ -24,7 +25,7 @@ type Catalog struct {
 	tools    []*Tool // sorted by name
 	byName   map[string]*Tool
 	secrets  []Secret
-	prices   []Price
+	prices   []prices.Price
 	warnings []string
 
 	sha256           string
@@ -107,9 +108,6 @@ func (c *Catalog) hashes(of func(*Tool) string) map[string]string {
 
 // Secrets returns the declared secrets, sorted by name. Their values are not read: see ResolveSecrets.
 func (c *Catalog) Secrets() []Secret { return slices.Clone(c.secrets) }
-
-// Prices returns the declared prices, sorted by provider and fragment.
-func (c *Catalog) Prices() []Price { return slices.Clone(c.prices) }
 
 // Warnings returns sentences about what is allowed and will still surprise: names that some client renames or drops, a
 // limit that breaks common runtimes, a pattern that only RE2 reads.

@@ -5,22 +5,16 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"toolrun/catalog/prices"
 )
 
-// Price is what a million tokens cost in USD, for the models of one provider whose lower-case id holds Fragment.
-type Price struct {
-	Provider string
-	Fragment string // "" is any model
-	In       float64
-	Out      float64
-}
-
-func readPrices(t *table) []Price {
+func readPrices(t *table) []prices.Price {
 	if t == nil {
 		return nil
 	}
 	file := t.layers[0]
-	var prices []Price
+	var list []prices.Price
 	for key, v := range file.values {
 		at := place{file.src, file.at.key(key)}
 		provider, fragment, ok := strings.Cut(key, "/")
@@ -38,12 +32,12 @@ func readPrices(t *table) []Price {
 			at.fail("must be [input, output], two numbers from 0 up, in USD per million tokens")
 			continue
 		}
-		prices = append(prices, Price{provider, fragment, usd[0], usd[1]})
+		list = append(list, prices.Price{Provider: provider, Fragment: fragment, In: usd[0], Out: usd[1]})
 	}
-	slices.SortFunc(prices, func(a, b Price) int {
+	slices.SortFunc(list, func(a, b prices.Price) int {
 		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Fragment, b.Fragment))
 	})
-	return prices
+	return list
 }
 
 func dollars(v any) (float64, bool) {
@@ -54,21 +48,7 @@ func dollars(v any) (float64, bool) {
 	return f, ok && f >= 0 && !math.IsInf(f, 0)
 }
 
-// Price returns the price of a model: of those of its provider whose fragment occurs in the lower-case model id, the one
-// with the longest fragment.
-func (c *Catalog) Price(provider, model string) (Price, bool) {
-	best, found := Price{}, false
-	model, provider = strings.ToLower(model), strings.ToLower(provider)
-	for _, p := range c.prices {
-		if p.Provider == provider && strings.Contains(model, p.Fragment) && (!found || len(p.Fragment) > len(best.Fragment)) {
-			best, found = p, true
-		}
-	}
-	return best, found
-}
-
-// CostUSD is the price of a call, to 6 decimal places.
-func (p Price) CostUSD(inputTokens, outputTokens int64) float64 {
-	usd := (float64(inputTokens)*p.In + float64(outputTokens)*p.Out) / 1e6
-	return math.Round(usd*1e6) / 1e6
+// Prices are those of [prices], sorted, as the first layer of a table.
+func (c *Catalog) Prices() prices.Layer {
+	return prices.Layer{From: FileName, Prices: slices.Clone(c.prices)}
 }

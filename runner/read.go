@@ -12,6 +12,7 @@ import (
 	"toolrun/archive/redact"
 	"toolrun/catalog"
 	"toolrun/catalog/canon"
+	"toolrun/catalog/prices"
 )
 
 // summaryChars bounds summaries and messages of a row.
@@ -131,7 +132,7 @@ func (c *call) identify() (err error) {
 	row.ParentCallID = boundedOrNil(rules, o.ParentCallID)
 	row.Client = boundedOrNil(rules, o.Client)
 	row.InputTokens, row.OutputTokens = count(o.InputTokens), count(o.OutputTokens)
-	row.EstimatedCostUSD = cost(r.cfg.Catalog, o)
+	row.EstimatedCostUSD = cost(r.cfg.Prices, o)
 	row.TraceID, row.SpanID = hexID(o.TraceID, 32), hexID(o.SpanID, 16)
 	if c.id, err = r.ids.take(o.CallID); err != nil {
 		return err
@@ -152,16 +153,15 @@ func (r *Runner) sessionID(o Origin) (id redact.Text, from string) {
 	return id, o.SessionFrom
 }
 
-// cost is the estimated price, nil unless provider and both token counts are known and the catalog has a price.
-func cost(prices *catalog.Catalog, o Origin) *float64 {
+// cost is the estimated price, nil unless provider and both token counts are known and a table has a price.
+func cost(table prices.Table, o Origin) *float64 {
 	if o.Provider == "" || count(o.InputTokens) == nil || count(o.OutputTokens) == nil {
 		return nil
 	}
-	price, ok := prices.Price(o.Provider, o.Model)
+	usd, ok := table.Cost(o.Provider, o.Model, *o.InputTokens, *o.OutputTokens)
 	if !ok {
 		return nil
 	}
-	usd := price.CostUSD(*o.InputTokens, *o.OutputTokens)
 	return &usd
 }
 

@@ -20,6 +20,7 @@ import (
 	"toolrun/archive/redact"
 	"toolrun/archive/trace"
 	"toolrun/catalog"
+	"toolrun/catalog/prices"
 	"toolrun/sandbox"
 )
 
@@ -39,6 +40,7 @@ type Config struct {
 	Run     *trace.Run        // begun: its catalog line is in the file
 	Rules   *redact.Rules     // of the catalog's secrets
 	Secrets map[string]string // their values, for the tools' env
+	Prices  prices.Table      // what tokens cost; nil: only what the catalog says
 
 	// MakeBox makes the box of one tool; its error says what the host cannot enforce.
 	MakeBox   func(sandbox.Profile) (Box, error)
@@ -84,6 +86,9 @@ func New(cfg Config) (*Runner, error) {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Prices == nil {
+		cfg.Prices = prices.Table{cfg.Catalog.Prices()}
 	}
 	if cfg.Jobs <= 0 {
 		cfg.Jobs = DefaultJobs

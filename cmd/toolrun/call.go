@@ -135,9 +135,6 @@ func (a *app) call(ctx context.Context, name string, words []string, j *jsonWord
 	return nil
 }
 
-// sessionVariable names the session of whatever is started below it.
-const sessionVariable = "TOOLRUN_SESSION_ID"
-
 // callOrigin is who called: a person, in the session that --session or the environment names.
 func (a *app) callOrigin() runner.Origin {
 	o := runner.Origin{Client: "toolrun-call/" + buildInfo().Version}

@@ -57,8 +57,12 @@ var exits = []struct {
 	}},
 }
 
-// exitStatus is the exit status for err.
+// exitStatus is the exit status for err; of launch, the agent's.
 func exitStatus(err error) int {
+	var agent *launchEnd
+	if errors.As(err, &agent) {
+		return agent.status
+	}
 	for _, e := range exits {
 		if e.fits(err) {
 			return e.status

@@ -129,8 +129,9 @@ func (a *app) rootCmd() *cobra.Command {
 	root.SetUsageFunc(func(cmd *cobra.Command) error { a.help(cmd, nil); return nil })
 	root.AddCommand(
 		a.initCmd(), a.trustCmd(), a.catalogCmd(), a.doctorCmd(),
-		a.serveCmd(), a.callCmd(),
+		a.launchCmd(), a.serveCmd(), a.callCmd(),
 		a.sessionsCmd(), a.sessionCmd(), a.showCmd(), a.outputCmd(),
+		a.pricesCmd(),
 		a.proveCmd(), a.verifyCmd(),
 		a.versionCmd(),
 	)

@@ -62,6 +62,7 @@ func (a *app) serve(ctx context.Context, options engineOptions, grace time.Durat
 		err = errors.Join(err, e.close())
 		a.tellCheckpoint(e.dir)
 	}()
+	a.joinLaunch(e.run.ID())
 	a.logger().Info("serving", "catalog", e.catalog.Path(), "tools", len(e.catalog.Names()), "run_id", e.run.ID())
 	err = rpc.Serve(in.ctx, rpc.Config{
 		In: a.stdin, Out: a.stdout, Backend: e.runner, Version: buildInfo().Version, EOFGrace: grace,

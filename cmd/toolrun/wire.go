@@ -75,12 +75,16 @@ func (a *app) openEngine(options engineOptions) (e *engine, err error) {
 			return e, err
 		}
 	}
+	table, err := a.priceTable(c, e.dir.Path())
+	if err != nil {
+		return e, err
+	}
 	if e.run, err = a.beginRun(e.dir, c, rules); err != nil {
 		return e, err
 	}
 	e.host, e.noHost = sandbox.Open(sandbox.Config{Forbidden: []string{e.dir.Path()}, Logger: a.logger()})
 	e.runner, err = runner.New(runner.Config{
-		Catalog: c, Archive: e.dir, Run: e.run, Rules: rules, Secrets: secrets,
+		Catalog: c, Archive: e.dir, Run: e.run, Rules: rules, Secrets: secrets, Prices: table,
 		MakeBox: e.makeBox, Workspace: workspace, DataDir: e.dir.Path(), CacheDir: a.cacheDir(e.dir.Path(), workspace),
 		Path: a.getenv("PATH"), LookupEnv: a.lookupEnv,
 		Jobs: options.jobs, Role: a.role(), Payloads: options.payloads, Now: a.now, Logger: a.logger(),

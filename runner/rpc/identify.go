@@ -10,23 +10,40 @@ import (
 // sessionVariables are those of the launch environment that name the session, in the order they count.
 var sessionVariables = []string{"TOOLRUN_SESSION_ID", "CLAUDE_CODE_SESSION_ID", "QWEN_CODE_SESSION_ID"}
 
-// sessionOfLaunch is the session that toolrun was started for; empty, and from "run", where nobody said.
-func sessionOfLaunch(getenv func(string) string) (id, from string) {
-	for _, name := range sessionVariables {
-		if v := getenv(name); v != "" && len(v) <= maxNameBytes {
-			return v, "env"
-		}
+// Variables of the launch environment for what is the same in all calls of a loop; empty and over-long ones are not told.
+const (
+	modelVariable    = "TOOLRUN_MODEL"
+	providerVariable = "TOOLRUN_PROVIDER"
+)
+
+// told is a variable that names something, else "".
+func told(getenv func(string) string, name string) string {
+	if v := getenv(name); len(v) <= maxNameBytes {
+		return v
 	}
-	return "", "run"
+	return ""
 }
 
 // identified is who the client is, as far as it need not say so in each request.
 type identified struct {
 	session, sessionFrom string // of the launch; frozen
+	model, provider      string // of the launch; frozen
 
 	mu               sync.Mutex
 	client, protocol string              // told by initialize
 	announced        map[string]struct{} // sessions that the backend was told of
+}
+
+// launched keeps what the launch environment says. The session is from "run" where it names none.
+func (w *identified) launched(getenv func(string) string) {
+	w.model, w.provider = told(getenv, modelVariable), told(getenv, providerVariable)
+	w.sessionFrom = "run"
+	for _, name := range sessionVariables {
+		if w.session = told(getenv, name); w.session != "" {
+			w.sessionFrom = "env"
+			return
+		}
+	}
 }
 
 // initialize keeps what the handshake told and agreed on.
@@ -42,6 +59,7 @@ func (w *identified) origin(o runner.Origin, handshake bool) runner.Origin {
 	if o.SessionID == "" {
 		o.SessionID, o.SessionFrom = w.session, w.sessionFrom
 	}
+	o.Model, o.Provider = cmp.Or(o.Model, w.model), cmp.Or(o.Provider, w.provider)
 	if handshake {
 		w.mu.Lock()
 		defer w.mu.Unlock()

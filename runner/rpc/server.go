@@ -134,7 +134,7 @@ func newServer(ctx context.Context, cfg Config) *server {
 		open:    newInflight(),
 	}
 	s.calls, s.interrupt = context.WithCancelCause(context.WithoutCancel(ctx))
-	s.who.session, s.who.sessionFrom = sessionOfLaunch(cfg.Getenv)
+	s.who.launched(cfg.Getenv)
 	s.tools = listed(s.backend.Tools())
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "toolrun", Version: cfg.Version}, &mcp.ServerOptions{
 		Instructions: s.backend.Instructions(),

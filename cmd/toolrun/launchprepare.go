@@ -1,0 +1,309 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
+
+	"toolrun/catalog"
+	"toolrun/cmd/toolrun/agents"
+	"toolrun/sandbox"
+)
+
+// Variables by which launch tells serve what it serves. Whoever starts serve by himself may set them too.
+const (
+	sessionVariable = "TOOLRUN_SESSION_ID" // the session to record under
+	launchVariable  = "TOOLRUN_LAUNCH"     // the folder of the launch: each run leaves its id there as an empty file
+	configVariable  = "TOOLRUN_MCP_CONFIG" // for a command that is no known agent: a file that attaches toolrun
+)
+
+// launchFolders is the folder in the data directory with those of the launches: no tool can see or change there how its
+// agent was configured.
+const launchFolders = "launch"
+
+// launching is one launch, from its preparation to its summary.
+type launching struct {
+	agent   *agents.Agent // nil for a command
+	catalog *catalog.Catalog
+	run     agents.Run
+	session string   // where the launch chose it; else ""
+	args    []string // for the agent, before the user's
+	env     []string // of the agent
+	notes   []string // what is not as it should be
+	data    string   // the data directory
+	lock    *os.File
+}
+
+func (l *launching) title() string {
+	if l.agent == nil {
+		return "the command"
+	}
+	return l.agent.Title
+}
+
+// prepare checks what would keep serve from starting, where a person sees it, and writes the configuration of the run.
+func (a *app) prepare(agent *agents.Agent, args []string) (l *launching, err error) {
+	l = &launching{agent: agent, run: agents.Run{Command: selfPath(), Session: uuid.NewString(), Env: map[string]string{}}}
+	if err := a.checkServe(l); err != nil {
+		return nil, err
+	}
+	if err := l.makeFolder(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.remove())
+		}
+	}()
+	a.serveEnv(l, args)
+	l.run.EnvNames = envNames(l.catalog, a.lookupEnv)
+	l.run.Seconds = callSeconds(l.catalog)
+	l.run.Millis = l.run.Seconds * 1000
+	if agent == nil {
+		return l, a.configureCommand(l)
+	}
+	return l, a.configureAgent(l, args)
+}
+
+// checkServe does what serve does at its start, as far as it can fail.
+func (a *app) checkServe(l *launching) error {
+	c, explicit, err := a.loadCatalog()
+	if err != nil {
+		return err
+	}
+	l.catalog = c
+	if l.data, err = a.dataDir(); err != nil {
+		return err
+	}
+	if l.data, err = filepath.Abs(l.data); err != nil {
+		return err
+	}
+	if _, err := a.workspace(l.data); err != nil {
+		return err
+	}
+	if _, err := c.ResolveSecrets(a.getenv, os.ReadFile); err != nil {
+		return err
+	}
+	d, err := a.openForWriting()
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if !explicit {
+		if err := a.checkTrust(d, c); err != nil {
+			return err
+		}
+	}
+	if walls, _ := missingWalls(sandbox.Doctor()); len(walls) > 0 && slices.ContainsFunc(c.Tools(), func(t *catalog.Tool) bool { return !t.BestEffort }) {
+		l.notes = append(l.notes, fmt.Sprintf("this host cannot enforce everything (%v): toolrun serves no tool that asks for it; see 'toolrun doctor'", walls[0]))
+	}
+	return nil
+}
+
+// makeFolder makes the folder of the launch, and sweeps those of launches that were killed.
+func (l *launching) makeFolder() error {
+	base := filepath.Join(l.data, launchFolders)
+	if err := os.Mkdir(base, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make the folder of the launch: %w", err)
+	}
+	entries, err := os.ReadDir(base)
+	if err != nil {
+		return fmt.Errorf("read %q: %w", base, err)
+	}
+	for _, e := range entries {
+		dir := filepath.Join(base, e.Name())
+		if lock, err := lockFolder(dir); err == nil {
+			os.RemoveAll(dir)
+			lock.Close()
+		}
+	}
+	l.run.Dir = filepath.Join(base, strings.ToLower(rand.Text()[:12]))
+	if err := os.Mkdir(l.run.Dir, 0o700); err != nil {
+		return fmt.Errorf("make the folder of the launch: %w", err)
+	}
+	if l.lock, err = lockFolder(l.run.Dir); err != nil {
+		return fmt.Errorf("lock the folder of the launch: %w", err)
+	}
+	return nil
+}
+
+// lockFolder takes the flock on a folder that nobody else holds.
+func lockFolder(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (l *launching) remove() error {
+	err := os.RemoveAll(l.run.Dir)
+	if l.lock != nil {
+		l.lock.Close()
+	}
+	return err
+}
+
+// serveEnv is what serve finds in its environment, whatever of it the agent passes on by itself.
+func (a *app) serveEnv(l *launching, args []string) {
+	env := l.run.Env
+	env[launchVariable] = l.run.Dir
+	env["TOOLRUN_DATA"] = l.data
+	if path, explicit := a.catalogPath(); explicit { // one that was found is found again, and trusted again
+		if abs, err := filepath.Abs(path); err == nil {
+			path = abs
+		}
+		env["TOOLRUN_CATALOG"] = path
+	}
+	if role := a.role(); role != "" {
+		env["TOOLRUN_ROLE"] = role
+	}
+	for _, name := range []string{"TOOLRUN_MODEL", "TOOLRUN_PROVIDER"} {
+		if v := a.getenv(name); v != "" {
+			env[name] = v
+		}
+	}
+	switch own := a.launchEnv(sessionVariable); {
+	case own != "":
+		l.session = own
+	case l.agent != nil && l.agent.NamesSession && (len(l.agent.SessionArgs) == 0 || l.continues(args)):
+		return // the agent alone knows it, and tells it
+	default:
+		l.session = l.run.Session
+	}
+	env[sessionVariable] = l.session
+}
+
+// continues says whether the user's arguments make the agent go on with an earlier session.
+func (l *launching) continues(args []string) bool {
+	return slices.ContainsFunc(args, func(arg string) bool {
+		name, _, _ := strings.Cut(arg, "=")
+		return slices.Contains(l.agent.Continues, name)
+	})
+}
+
+// envNames are the variables that are set and that the catalog asks for: some agents pass on only what they are told.
+func envNames(c *catalog.Catalog, lookup func(string) (string, bool)) []string {
+	names := map[string]bool{"XDG_CACHE_HOME": true}
+	for _, s := range c.Secrets() {
+		names[s.Env] = true
+	}
+	for _, t := range c.Tools() {
+		for _, name := range t.EnvPass {
+			names[name] = true
+		}
+	}
+	maps.DeleteFunc(names, func(name string, _ bool) bool {
+		_, set := lookup(name)
+		return !set
+	})
+	return append([]string{}, slices.Sorted(maps.Keys(names))...) // [] and not null
+}
+
+// callWait is what an agent waits for a call beyond the tool's own limit: a free place, somebody's yes or no.
+const callWait = 10 * time.Minute
+
+// defaultCallSeconds is callSeconds of a catalog with nothing but defaults.
+const defaultCallSeconds = int((2*time.Minute + callWait) / time.Second)
+
+// callSeconds is how long an agent should wait for a call: longer than any may take, so that toolrun's limit ends it.
+func callSeconds(c *catalog.Catalog) int {
+	longest := time.Duration(defaultCallSeconds)*time.Second - callWait
+	for _, t := range c.Tools() {
+		longest = max(longest, t.Timeout)
+	}
+	return int((longest + callWait) / time.Second)
+}
+
+// configureCommand gives a command that nothing is known of everything in its environment.
+func (a *app) configureCommand(l *launching) error {
+	path := filepath.Join(l.run.Dir, "mcp.json")
+	box := map[string]any{"type": "stdio", "command": l.run.Command, "args": []string{"serve"}, "env": l.run.Env}
+	text, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"box": box}})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		return err
+	}
+	l.env = os.Environ()
+	for _, name := range slices.Sorted(maps.Keys(l.run.Env)) {
+		l.env = append(l.env, name+"="+l.run.Env[name])
+	}
+	l.env = append(l.env, configVariable+"="+path)
+	l.notes = append(l.notes, "not switched off: whatever tools the command has of its own")
+	return nil
+}
+
+// configureAgent carries out the agent's description.
+func (a *app) configureAgent(l *launching, args []string) error {
+	g := l.agent
+	for _, name := range g.Builtins {
+		if _, taken := l.catalog.Lookup(name); taken && g.ByBareName {
+			l.notes = append(l.notes, fmt.Sprintf("not switched off: its own %s; it would take the catalog's tool of that name with it", name))
+			continue
+		}
+		l.run.Off = append(l.run.Off, name)
+	}
+	for _, keep := range g.Keeps {
+		l.notes = append(l.notes, "not switched off: "+keep)
+	}
+	if g.RootOnly != "" && os.Geteuid() != 0 {
+		l.notes = append(l.notes, fmt.Sprintf("%s: unless its own settings attach toolrun ('toolrun launch --print %s' prints how) it has no tools of it", g.RootOnly, g.Name))
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.Files)) {
+		text, err := g.Files[name].Of(l.run)
+		if err != nil {
+			return fmt.Errorf("the description of %s: %w", g.Name, err)
+		}
+		if err := os.WriteFile(filepath.Join(l.run.Dir, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	flags := g.Args
+	if !l.continues(args) {
+		flags = slices.Concat(flags, g.SessionArgs)
+	}
+	for _, flag := range flags {
+		text, err := flag.Of(l.run)
+		if err != nil {
+			return fmt.Errorf("the description of %s: %w", g.Name, err)
+		}
+		l.args = append(l.args, text)
+	}
+	l.env = os.Environ()
+	for _, name := range slices.Sorted(maps.Keys(g.Env)) {
+		value, err := g.Env[name].Of(l.run)
+		if err != nil {
+			return fmt.Errorf("the description of %s: %w", g.Name, err)
+		}
+		if before := a.getenv(name); before != "" && before != value {
+			l.notes = append(l.notes, "the "+name+" of your environment is not in force in this run")
+		}
+		l.env = append(l.env, name+"="+value)
+	}
+	return nil
+}
+
+// selfPath is this binary: an agent may look for programs in another PATH.
+func selfPath() string {
+	if self, err := os.Executable(); err == nil {
+		return self
+	}
+	return "toolrun"
+}
