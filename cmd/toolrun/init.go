@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"toolrun/catalog"
+	"toolrun/cmd/toolrun/agents"
 	"toolrun/sandbox"
 )
 
@@ -18,7 +19,7 @@ func (a *app) initCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "init",
 		Short: "Write a commented tools.toml fitted to the project in this folder, and trust it.",
-		Long: "Write a commented tools.toml fitted to the project in this folder, trust it, and print how to attach an agent.\n" +
+		Long: "Write a commented tools.toml fitted to the project in this folder, trust it, and say how to start an agent.\n" +
 			"A tools.toml that exists is never overwritten.",
 		Example:     "  cd my-project && toolrun init",
 		Args:        cobra.NoArgs,
@@ -128,14 +129,11 @@ func (a *app) tellNext(p *project, c *catalog.Catalog, walls []missing, noBox bo
 	w("")
 	w("Next: read the file, change what you like, then 'toolrun trust'. Try a tool:")
 	w("  toolrun call list_files")
-	w("Attach an agent (it starts 'toolrun serve' in this folder):")
-	for _, s := range snippets() {
-		w("")
-		w("%s: %s", s.agent, s.where)
-		for _, line := range strings.Split(s.text, "\n") {
-			w("  %s", line)
-		}
-	}
+	w("Start an agent that has these and no other tools:")
+	names := agents.Names()
+	w("  toolrun launch %s", names[0])
+	w("or %s, or any command (toolrun launch --help). To write it into the agent's own settings once:", strings.Join(names[1:], ", "))
+	w("  toolrun launch --print %s", names[0])
 	_, err := fmt.Fprint(a.stdout, b.String())
 	return err
 }

@@ -299,11 +299,3 @@ func (a *app) configureAgent(l *launching, args []string) error {
 	}
 	return nil
 }
-
-// selfPath is this binary: an agent may look for programs in another PATH.
-func selfPath() string {
-	if self, err := os.Executable(); err == nil {
-		return self
-	}
-	return "toolrun"
-}
