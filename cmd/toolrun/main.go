@@ -131,6 +131,7 @@ func (a *app) rootCmd() *cobra.Command {
 		a.initCmd(), a.trustCmd(), a.catalogCmd(), a.doctorCmd(),
 		a.launchCmd(), a.serveCmd(), a.callCmd(),
 		a.sessionsCmd(), a.sessionCmd(), a.showCmd(), a.outputCmd(),
+		a.reportCmd(), a.uiCmd(),
 		a.pricesCmd(),
 		a.proveCmd(), a.verifyCmd(),
 		a.versionCmd(),

@@ -130,10 +130,10 @@ func risk(row *ledger.Row) string {
 	return ", " + string(row.RiskClass)
 }
 
-// object is a hash and whether the store has what it names.
+// object is a hash and whether the store has what it names; with d nil only the hash.
 func object(d *archive.Dir, hash string) string {
-	if hash == "" {
-		return ""
+	if hash == "" || d == nil {
+		return hash
 	}
 	switch err := d.Store.Verify(hash); {
 	case errors.Is(err, store.ErrMissing):
