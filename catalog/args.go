@@ -133,10 +133,8 @@ func findMark(v any, field string) (string, bool) {
 	return "", false
 }
 
+// joinField keeps names whole, however long: half a secret would not be found in an error any more.
 func joinField(field, name string) string {
-	if len(name) > 64 {
-		name = strings.ToValidUTF8(name[:64], "") + "..."
-	}
 	if field == "" {
 		return name
 	}

@@ -27,7 +27,9 @@ type call struct {
 	id      identity
 	streams []*capture // stdout, then stderr unless it is merged
 
-	announced bool // the tool_call line is written; the row is when it has its seq
+	announced bool        // the tool_call line is written; the row is when it has its seq
+	base      ledger.Row  // the row as it was announced, where the tool is tried again
+	next      *ledger.Row // of the attempt that follows; its tool_call line is written
 }
 
 // Call runs one request to its end. The reply always has a row, but for ErrLedgerUnavailable. When ctx ends the tool is
@@ -57,23 +59,23 @@ func (r *Runner) Call(ctx context.Context, req Request) (reply Reply) {
 	if d.Outcome != "" {
 		return c.refuse(d)
 	}
-	if err := c.hold(ctx); err != nil {
-		c.row.ApprovalStatus = "" // nothing ran unasked
-		running, waiting := r.gate.load()
-		return c.refuse(refusalOf(err, c.tool.Name, running, waiting))
+	if d.Ask {
+		if no := c.ask(ctx); no != nil {
+			return c.refuse(*no)
+		}
 	}
-	defer r.gate.leave(c.tool.Name, c.tool.Concurrency)
-	return c.attempt(ctx)
+	return c.attempts(ctx)
 }
 
 // question is what policy is asked about this call.
 func (c *call) question() question {
 	q := question{
-		Tool:      c.tool,
-		Name:      c.row.ToolName.String(),
-		Duplicate: c.id.Duplicate,
-		Refusal:   c.req.Refusal,
-		Problem:   c.problem,
+		Tool:       c.tool,
+		Name:       c.row.ToolName.String(),
+		Duplicate:  c.id.Duplicate,
+		Refusal:    c.req.Refusal,
+		Problem:    c.problem,
+		Autonomous: c.r.cfg.Autonomous,
 	}
 	if c.tool == nil {
 		q.Registered = c.r.cfg.Catalog.Names()
@@ -103,28 +105,28 @@ func (c *call) announce(d decision) error {
 	if err := c.r.announce(c.session, c.row.SessionID, c.req.Origin); err != nil {
 		return err
 	}
-	if err := c.r.putCall(c.row, c.input); err != nil {
+	if err := c.r.putCall(c.row, c.input, d.Ask); err != nil {
 		return err
 	}
 	c.announced = true
+	if c.tool != nil && c.tool.Retry.Max > 0 {
+		c.base = *c.row
+	}
 	if c.tool != nil {
 		c.r.used[c.tool.Name].Store(true)
 	}
 	return nil
 }
 
-// hold waits for a free place.
-func (c *call) hold(ctx context.Context) error {
-	came := c.r.now()
-	err := c.r.gate.enter(ctx, c.tool.Name, c.tool.Concurrency)
-	c.row.HoldMS = max(c.r.now().Sub(came).Milliseconds(), 0)
-	return err
-}
+// maxReasonBytes bounds what an answer says of a refusal, which may name what the caller sent.
+const maxReasonBytes = 8 << 10
 
 // refuse ends a call of which nothing was started.
 func (c *call) refuse(d decision) Reply {
 	v := ledger.EndingOf(d.Outcome, false)
 	c.row.Outcome, c.row.Status, c.row.ErrorType = d.Outcome, v.Status, v.ErrorType
+	reason, _ := bounded(c.rules, d.Reason, maxReasonBytes)
+	d.Reason = reason.String()
 	c.row.ErrorMessage = c.message(d.Reason)
 	c.row.StartedAt = ledger.FormatTime(c.r.now())
 	c.row.EndedAt = c.row.StartedAt

@@ -111,8 +111,9 @@ func encodings(s string) []string {
 	list = append(list, base64Forms(s)...)
 	list = append(list, urlForms(s)...)
 	for _, f := range append(jsonForms(s), escapeForms(s)...) {
-		// Such text is often carried in JSON, and JSON in JSON.
+		// Such text is often carried in JSON, and JSON in JSON, and quoted in messages.
 		list = append(list, f, inner(string(appendQuote(nil, f))))
+		list = append(list, shellForms(f)...)
 	}
 	return list
 }

@@ -110,8 +110,8 @@ func (p *provider) judge(b []byte, at, from, end int, m []int) verdict {
 	if !open && (stop != end || end < len(b) && !p.ends(b, end)) {
 		return verdict{}
 	}
-	if p.weak && p.closed && (from > 0 && (b[from-1] == '+' || b[from-1] == '/') || bytes.Contains(b[from+3:end], []byte("AAAA"))) {
-		return verdict{} // base64
+	if p.weak && p.closed && (base64Before(b, from) || bytes.Contains(b[from+3:end], []byte("AAAA"))) {
+		return verdict{}
 	}
 	if p.weak && b[from+1] == '.' && digitGroups(b[from:end]) < 2 {
 		return verdict{} // s.ReadUint16LengthPrefixed
@@ -139,14 +139,22 @@ func (p *provider) judge(b []byte, at, from, end int, m []int) verdict {
 	return verdict{found: true, span: secret}
 }
 
-// ends tells whether a match may end in front of b[i]. Behind a literal that can be mistaken only what the rule file has
-// may follow, else anything but a word, a member or a call.
+// base64Before tells whether what stands in front of b[i] is base64 that goes on there, and no path or line of a diff.
+func base64Before(b []byte, i int) bool {
+	const enough = 24
+	if i < enough || b[i-1] != '+' && b[i-1] != '/' {
+		return false
+	}
+	t := traitsOf(b[i-enough : i])
+	return base64.end(b, i-enough) >= i && t.upper > 0 && t.lower > 0 && t.digits > 0
+}
+
+// ends tells whether a match may end in front of b[i]. Behind a name, or a literal that can be mistaken, only what the rule
+// file has may follow and what ends a word in a message ("cat: TOKEN: No such file"), else anything but a word, a member
+// or a call.
 func (p *provider) ends(b []byte, i int) bool {
-	switch {
-	case p.weak:
-		return endsPlainly(b[i])
-	case p.mode != byToken:
-		return endsPlainly(b[i]) || bytes.IndexByte([]byte(",)]}|#"), b[i]) >= 0
+	if p.weak || p.mode != byToken {
+		return endsPlainly(b[i]) || bytes.IndexByte([]byte(",:)]}|#"), b[i]) >= 0
 	}
 	return !word.has(b[i]) && b[i] != '(' && !(b[i] == '.' && i+1 < len(b) && alnum.has(b[i+1]))
 }

@@ -33,17 +33,22 @@ func appendError(dst, id []byte, code int, text string, data []byte) []byte {
 // appendFault appends an error answer from which secrets were removed: its text may repeat what the client sent, a method's
 // name or a resource's. Only the id goes back as it came, as JSON-RPC wants it.
 func (s *server) appendFault(dst, id []byte, code int, text string, data []byte) []byte {
-	if rules := s.cfg.Rules; rules != nil {
-		text = rules.Text(text).String()
-		if data != nil {
-			masked, err := rules.JSON(data)
-			data = masked.Raw()
-			if err != nil {
-				data = nil
-			}
+	if rules := s.cfg.Rules; rules != nil && data != nil {
+		masked, err := rules.JSON(data)
+		data = masked.Raw()
+		if err != nil {
+			data = nil
 		}
 	}
-	return appendError(dst, id, code, text, data)
+	return appendError(dst, id, code, s.masked(text), data)
+}
+
+// masked removes secrets from a text. It comes before any cut: half a secret does not look like one.
+func (s *server) masked(text string) string {
+	if s.cfg.Rules == nil {
+		return text
+	}
+	return s.cfg.Rules.Text(text).String()
 }
 
 func appendHead(dst, id []byte) []byte {
@@ -61,7 +66,7 @@ func appendString(dst []byte, s string) []byte {
 }
 
 // wireError is the one table from a handler's error to what the client is told. Errors of the SDK that are no
-// jsonrpc.Error themselves repeat parts of the request, and some have no code; they are told in our words.
+// jsonrpc.Error themselves repeat parts of the request, and some have no code; they are told in our words. method is masked.
 func wireError(err error, method string) (code int, text string, data json.RawMessage) {
 	if e, ok := err.(*jsonrpc.Error); ok && e.Code != 0 {
 		return int(e.Code), e.Message, e.Data

@@ -159,7 +159,7 @@ func (s *server) answer(r *request, result []byte, err error) func(dst []byte) [
 	if err == nil {
 		return func(dst []byte) []byte { return appendResult(dst, r.id.text, result) }
 	}
-	code, text, data := wireError(err, r.method)
+	code, text, data := wireError(err, s.masked(r.method))
 	if r.method == methodInitialize && !strings.Contains(err.Error(), "duplicate") {
 		s.initialized.Store(false)
 	}
