@@ -310,7 +310,9 @@ required = true
 	if len(rows) < rounds+5*rounds*each || len(shapesOfSecrets) < 20 || least < 4*400 {
 		t.Errorf("%d rows, %d shapes, %d of one", len(rows), len(shapesOfSecrets), least)
 	}
-	unmarked := slices.IndexFunc(rows, func(r row) bool { return r.Redactions == 0 && (r.ToolName == "pieces" && r.Outcome == "exit" || r.Outcome == "unknown_tool") })
+	unmarked := slices.IndexFunc(rows, func(r row) bool {
+		return r.Redactions == 0 && (r.ToolName == "pieces" && r.Outcome == "exit" || r.Outcome == "unknown_tool")
+	})
 	if unmarked >= 0 {
 		t.Errorf("nothing was masked in %s", rows[unmarked].raw)
 	}
