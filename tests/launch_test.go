@@ -277,6 +277,7 @@ func TestWhatKeepsToolrunFromServingIsSaidBeforeTheAgentBegins(t *testing.T) {
 		{string(text), "no agent \"cursor\": one of claude, codex, gemini, opencode, qwen", []string{"launch", "cursor"}, 2},
 		{string(text), "arguments for claude are written after --: toolrun launch claude -- hello", []string{"launch", "claude", "hello"}, 2},
 		{string(text), "name an agent", []string{"launch"}, 2},
+		{string(text), "change to sub first", []string{"launch", "claude", "--workspace", "sub"}, 2},
 		{string(text) + "\n# changed\n", "has changed since it was accepted", []string{"launch", "claude"}, 2},
 		{"[tools.x]\n", "tools.toml:1: ", []string{"launch", "claude"}, 2},
 		{"", "make one with \"toolrun init\"", []string{"launch", "claude"}, 2},

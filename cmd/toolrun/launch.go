@@ -44,6 +44,8 @@ func (a *app) launchCmd() *cobra.Command {
 			switch {
 			case err != nil:
 				return err
+			case a.flags.workspace != "":
+				return usagef(cmd, "--workspace: an agent works in the folder that it is started in: change to %s first", a.flags.workspace)
 			case setup && agent == nil:
 				return usagef(cmd, "--print names an agent: one of %s", strings.Join(agents.Names(), ", "))
 			case setup:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -178,15 +179,14 @@ func (a *app) serveEnv(l *launching, args []string) {
 			env[name] = v
 		}
 	}
-	switch own := a.launchEnv(sessionVariable); {
-	case own != "":
-		l.session = own
-	case l.agent != nil && l.agent.NamesSession && (len(l.agent.SessionArgs) == 0 || l.continues(args)):
+	own := a.launchEnv(sessionVariable)
+	if own == "" && l.agent != nil && l.agent.NamesSession && (len(l.agent.SessionArgs) == 0 || l.continues(args)) {
 		return // the agent alone knows it, and tells it
-	default:
-		l.session = l.run.Session
 	}
-	env[sessionVariable] = l.session
+	env[sessionVariable] = cmp.Or(own, l.run.Session)
+	if l.agent == nil || len(l.agent.SessionArgs) > 0 || !l.agent.NamesSession { // else the agent's own word in each call goes first
+		l.session = env[sessionVariable]
+	}
 }
 
 // continues says whether the user's arguments make the agent go on with an earlier session.
