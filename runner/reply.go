@@ -3,7 +3,6 @@ package runner
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"toolrun/archive/ledger"
 )
@@ -124,17 +123,5 @@ func (r Reply) verdict() string {
 	case r.Message != "":
 		return "REFUSED: " + strings.Join(strings.Fields(r.Message), " ") // on one line, whatever the caller named
 	}
-	row := r.Row
-	took := (time.Duration(row.DurationMS) * time.Millisecond).String()
-	if row.Status == ledger.StatusSuccess {
-		if row.ExitCode == nil {
-			return fmt.Sprintf("OK: %s succeeded in %s", row.ToolName, took)
-		}
-		return fmt.Sprintf("OK: %s succeeded with exit code %d in %s", row.ToolName, *row.ExitCode, took)
-	}
-	why := row.Outcome
-	if row.ErrorMessage != nil {
-		why = row.ErrorMessage.String()
-	}
-	return fmt.Sprintf("FAILED: %s: %s (after %s)", row.ToolName, why, took)
+	return r.Row.Verdict()
 }

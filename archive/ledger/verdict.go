@@ -1,0 +1,23 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+)
+
+// Verdict is how a call ended, in the one line that its answer begins and ends with; not of a refusal, whose answer says
+// what to do next.
+func (r *Row) Verdict() string {
+	took := (time.Duration(r.DurationMS) * time.Millisecond).String()
+	if r.Status == StatusSuccess {
+		if r.ExitCode == nil {
+			return fmt.Sprintf("OK: %s succeeded in %s", r.ToolName, took)
+		}
+		return fmt.Sprintf("OK: %s succeeded with exit code %d in %s", r.ToolName, *r.ExitCode, took)
+	}
+	why := r.Outcome
+	if r.ErrorMessage != nil {
+		why = r.ErrorMessage.String()
+	}
+	return fmt.Sprintf("FAILED: %s: %s (after %s)", r.ToolName, why, took)
+}

@@ -1,0 +1,161 @@
+package transcript
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"toolrun/archive/internal/jsonl"
+)
+
+// MaxFileBytes bounds what is read of one transcript.
+const MaxFileBytes = 1 << 30
+
+// ErrFormat means that a file has none of the known forms.
+var ErrFormat = errors.New("no transcript of a known form (Claude Code, Codex, Gemini CLI, OpenCode, Qwen Code, or the messages of the OpenAI or the Anthropic API)")
+
+// reader takes a file line by line.
+type reader interface {
+	line(text []byte) error
+	finish() *Transcript
+}
+
+// Read reads a file in whatever form it has. Errors are ErrFormat or of reading; a damaged line is none.
+func Read(path string) ([]*Transcript, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: not a regular file", path)
+	case info.Size() > MaxFileBytes:
+		return nil, fmt.Errorf("%s: more than %d bytes", path, MaxFileBytes)
+	}
+	in := bufio.NewReaderSize(io.LimitReader(f, MaxFileBytes), 64<<10)
+	head, _ := in.Peek(16)
+	if bytes.HasPrefix(head, []byte("SQLite format 3\x00")) {
+		return nil, fmt.Errorf("%s: a database: of OpenCode's sessions read what 'opencode export SESSION' prints: %w", path, ErrFormat)
+	}
+	one, err := read(path, in)
+	if err != nil {
+		return nil, err
+	}
+	return []*Transcript{one}, nil
+}
+
+// read tells the form by the first lines: a document that spans lines is one JSON value, else each line is one.
+func read(path string, in *bufio.Reader) (*Transcript, error) {
+	var r reader
+	var before [][]byte // lines that told nothing yet
+	var damaged []error
+	for line, err := range jsonl.Lines(in) {
+		if err != nil {
+			return nil, err
+		}
+		bad := line.Damaged()
+		if bad == nil && r == nil && line.No == 1 && !json.Valid(line.Text) {
+			return readWhole(path) // or an empty one
+		}
+		if bad == nil && !json.Valid(line.Text) {
+			bad = errors.New("not valid JSON")
+			if line.Torn {
+				bad = jsonl.ErrTorn
+			}
+		}
+		if bad == nil && r == nil {
+			if r = sniff(path, line.Text); r == nil {
+				if before = append(before, bytes.Clone(line.Text)); len(before) > 64 {
+					return nil, fmt.Errorf("%s: %w", path, ErrFormat)
+				}
+				continue
+			}
+			for _, text := range before {
+				r.line(text) // of no type that counts, else it had told
+			}
+		}
+		if bad == nil {
+			bad = r.line(line.Text)
+		}
+		if bad != nil {
+			damaged = append(damaged, &jsonl.Damage{File: path, Line: line.No, Err: bad})
+		}
+	}
+	if r == nil {
+		return nil, fmt.Errorf("%s: %w", path, ErrFormat)
+	}
+	t := r.finish()
+	t.Damaged = damaged
+	return t, nil
+}
+
+// readWhole reads a document that spans lines.
+func readWhole(path string) (*Transcript, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if !json.Valid(text) {
+		return nil, fmt.Errorf("%s: %w", path, ErrFormat)
+	}
+	r := sniff(path, text)
+	if r == nil {
+		return nil, fmt.Errorf("%s: %w", path, ErrFormat)
+	}
+	if err := r.line(text); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return r.finish(), nil
+}
+
+// sniff tells the form from one line, nil where it tells nothing. A document has the form of its keys.
+func sniff(path string, text []byte) reader {
+	var l struct {
+		Type      string          `json:"type"`
+		SessionID string          `json:"sessionId"`
+		UUID      string          `json:"uuid"`
+		Payload   json.RawMessage `json:"payload"`
+		Kind      string          `json:"kind"`
+		Hash      string          `json:"projectHash"`
+		Version   string          `json:"version"`
+		CWD       string          `json:"cwd"`
+		Info      json.RawMessage `json:"info"`
+		Messages  json.RawMessage `json:"messages"`
+		Role      string          `json:"role"`
+		Message   struct {
+			Role  string          `json:"role"`
+			Parts json.RawMessage `json:"parts"`
+		} `json:"message"`
+		Input  json.RawMessage `json:"input"`
+		Output json.RawMessage `json:"output"`
+	}
+	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) {
+		return newMessages(path)
+	}
+	if json.Unmarshal(text, &l) != nil {
+		return nil
+	}
+	switch {
+	case l.Payload != nil && l.Type != "":
+		return newCodex(path)
+	case l.Hash != "" && l.SessionID != "":
+		return newGemini(path)
+	case l.Info != nil && l.Messages != nil:
+		return newOpenCodeExport(path)
+	case l.Message.Parts != nil && l.SessionID != "":
+		return newQwen(path)
+	case l.SessionID != "" && (l.Type == "user" || l.Type == "assistant"):
+		return newClaude(path)
+	case l.SessionID == "" && (l.Messages != nil || l.Role != "" || l.Input != nil || l.Output != nil && l.Type == ""):
+		return newMessages(path)
+	}
+	return nil
+}
