@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"toolrun/catalog"
+	"toolrun/catalog/prices"
+)
+
+// priceTable is the prices in force: the catalog's, the imported, the shipped ones. c is nil where there is no catalog.
+func (a *app) priceTable(c *catalog.Catalog, data string) (prices.Table, error) {
+	var table prices.Table
+	if c != nil {
+		table = append(table, c.Prices())
+	}
+	path := filepath.Join(data, pricesName)
+	f, err := os.Open(path)
+	if err == nil {
+		defer f.Close()
+		var imported prices.Layer
+		if imported, err = prices.ReadImported(f); err == nil {
+			table = append(table, imported)
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read %s: %w; import the prices again, or remove the file", path, err)
+	}
+	return append(table, prices.Shipped()), nil
+}
+
+// priceInfo is a line of prices --json.
+type priceInfo struct {
+	From     string  `json:"from"`
+	Provider string  `json:"provider"`
+	Model    string  `json:"model"`
+	Exact    bool    `json:"exact"`
+	Input    float64 `json:"input"`
+	Output   float64 `json:"output"`
+	MaxInput int64   `json:"max_input_tokens,omitzero"`
+}
+
+func (a *app) printPrices(table prices.Table, provider string) error {
+	t := tableOfPrices()
+	for _, l := range table {
+		left := 0
+		for _, p := range l.Prices {
+			switch {
+			case provider != "" && p.Provider != provider:
+			case a.flags.json:
+				if err := printJSON(a.stdout, priceInfo{l.From, p.Provider, p.Fragment, p.Exact, p.In, p.Out, p.MaxInput}); err != nil {
+					return err
+				}
+			case p.Exact && provider == "":
+				left++
+			default:
+				t.text(p.Provider, modelText(p), usdText(p.In), usdText(p.Out), l.From)
+			}
+		}
+		if left > 0 {
+			t.text("…", count(left, "model"), "", "", l.From)
+		}
+	}
+	if a.flags.json {
+		return nil
+	}
+	return t.print(a.stdout, a.screen())
+}
+
+func tableOfPrices() *table {
+	return &table{columns: []column{
+		{title: "provider"}, {title: "model"}, {title: "input $/M", right: true}, {title: "output $/M", right: true}, {title: "from"}}}
+}
+
+// modelText is which models a price is of.
+func modelText(p prices.Price) string {
+	text := p.Fragment
+	switch {
+	case text == "":
+		text = "any"
+	case !p.Exact:
+		text = "…" + text + "…"
+	}
+	if p.MaxInput > 0 {
+		text += fmt.Sprintf(" up to %d input tokens", p.MaxInput)
+	}
+	return text
+}
+
+func usdText(usd float64) string { return strconv.FormatFloat(usd, 'f', -1, 64) }
