@@ -145,7 +145,10 @@ func TestDefaultsOfTheReadmeAreTheDefaults(t *testing.T) {
 		if err := os.WriteFile(full, []byte(block[2]), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if out := says(t, "catalog", "check", full); !strings.Contains(out, "0 warnings") {
+		// That this host lacks a program is no fault of the document.
+		out := says(t, "catalog", "check", full)
+		rest := regexp.MustCompile(`(?m)^warning: .* is not found in PATH; .*\n`).ReplaceAllString(out, "")
+		if strings.Contains(rest, "warning: ") || !strings.Contains(rest, " warning") {
 			t.Errorf("a catalog of README.md is not good: %s\n%s", out, block[2])
 		}
 		before, keys, ok := strings.Cut(block[2], "[tools.every_key]\n")
