@@ -95,13 +95,17 @@ func (a *app) configureCommand(l *launching) error {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		return err
 	}
-	l.env = os.Environ()
-	for _, name := range slices.Sorted(maps.Keys(l.run.Env)) {
-		l.env = append(l.env, name+"="+l.run.Env[name])
-	}
-	l.env = append(l.env, configVariable+"="+path)
+	l.env = append(append(os.Environ(), pairs(l.run.Env)...), configVariable+"="+path)
 	l.notes = append(l.notes, "not switched off: whatever tools the command has of its own")
 	return nil
+}
+
+// pairs are variables as a process takes them.
+func pairs(env map[string]string) (list []string) {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		list = append(list, name+"="+env[name])
+	}
+	return list
 }
 
 // configureAgent carries out the agent's description.
@@ -117,8 +121,10 @@ func (a *app) configureAgent(l *launching, args []string) error {
 	for _, keep := range g.Keeps {
 		l.notes = append(l.notes, "not switched off: "+keep)
 	}
-	if g.RootOnly != "" && os.Geteuid() != 0 {
-		l.notes = append(l.notes, fmt.Sprintf("%s: unless its own settings attach toolrun ('toolrun launch --print %s' prints how) it has no tools of it", g.RootOnly, g.Name))
+	l.env = os.Environ()
+	if g.RootOnly != "" && os.Geteuid() != 0 { // a server that its own settings start is told by what it inherits
+		l.env = append(l.env, pairs(l.run.Env)...)
+		l.notes = append(l.notes, fmt.Sprintf("%s %s: it has no tools of toolrun unless your own settings attach it; 'toolrun launch --print %s' says how", g.Title, g.RootOnly, g.Name))
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.Files)) {
 		text, err := g.Files[name].Of(l.run)
@@ -140,7 +146,6 @@ func (a *app) configureAgent(l *launching, args []string) error {
 		}
 		l.args = append(l.args, text)
 	}
-	l.env = os.Environ()
 	for _, name := range slices.Sorted(maps.Keys(g.Env)) {
 		value, err := g.Env[name].Of(l.run)
 		if err != nil {

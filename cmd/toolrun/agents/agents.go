@@ -47,7 +47,7 @@ type Agent struct {
 	ByBareName bool     `toml:"by_bare_name"`
 	Keeps      []string `toml:"keeps"` // what it has no switch for, in words
 
-	RootOnly string `toml:"root_only"` // why only root can configure it for one run; empty: everybody can
+	RootOnly string `toml:"root_only"` // why only root can configure it for one run, as what it does; empty: everybody can
 	Setup    Setup  `toml:"setup"`
 }
 
