@@ -15,7 +15,7 @@ type serverResult struct {
 // addTo puts all that the server said into r.
 func (s serverResult) addTo(r *Result) {
 	for _, text := range texts(s.Content) {
-		r.view(View{Text: text})
+		r.view(recordView(text))
 	}
 	if text := string(object(s.StructuredContent)); text != "" {
 		r.view(View{Text: text})

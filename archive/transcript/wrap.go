@@ -45,16 +45,23 @@ var (
 
 // geminiView: the text of a server is marked as untrusted; over 40,000 characters the middle is left out.
 func geminiView(text string) View {
+	large := false
+	if m := geminiLarge.FindStringIndex(text); m != nil {
+		text, large = text[m[1]:], true
+	}
 	if inner, ok := strings.CutPrefix(text, "<untrusted_context>\n"); ok {
 		text = strings.TrimSuffix(inner, "\n</untrusted_context>")
 	}
-	if m := geminiCut.FindStringSubmatchIndex(text); m != nil {
-		return View{Text: text[m[2]:m[3]], Cut: true, Tail: text[m[4]:m[5]]}
+	if m := geminiCut.FindStringIndex(text); m != nil && large {
+		return View{Text: text[:m[0]], Cut: true, Tail: text[m[1]:]}
 	}
 	return View{Text: text}
 }
 
-var geminiCut = regexp.MustCompile(`(?s)^Output too large\. Showing first [\d,]+ and last [\d,]+ characters\. For full output see: [^\n]*\n(.*)\n\n\.\.\. \[[\d,]+ characters omitted\] \.\.\.\n\n(.*)$`)
+var (
+	geminiLarge = regexp.MustCompile(`^Output too large\. Showing first [\d,]+ and last [\d,]+ characters\. For full output see: [^\n]*\n`)
+	geminiCut   = regexp.MustCompile(`\n\n\.\.\. \[[\d,]+ characters omitted\] \.\.\.\n\n`)
+)
 
 // qwenViews: structuredContent on a line of its own, and then the text.
 func qwenViews(text string) []View {
@@ -83,13 +90,30 @@ func qwenCut(text string) (string, bool) {
 
 var qwenPersisted = regexp.MustCompile(`(?s)^<persisted-output>\n.*?Preview[^\n]*:\n(.*?)(?:\n\.\.\.)?\n</persisted-output>$`)
 
-// openCodeView: over 50 KB a result goes to a file, and an end of it is shown.
+// openCodeView: over 50 KB a result goes to a file, and its beginning is shown.
 func openCodeView(text string, truncated bool) View {
-	if !truncated {
+	if m := openCodeCut.FindStringIndex(text); m != nil && truncated {
+		return View{Text: text[:m[0]], Cut: true}
+	}
+	return View{Text: text}
+}
+
+var openCodeCut = regexp.MustCompile(`\n\n\.\.\.\d+ (bytes|lines) truncated\.\.\.\n\n`)
+
+// recordView: of a long result Codex keeps, as the text of a record, the two ends of the whole result as JSON.
+func recordView(text string) View {
+	inner, ok := strings.CutPrefix(text, recordHead)
+	m := codexCut.FindStringIndex(inner)
+	if !ok || m == nil {
 		return View{Text: text}
 	}
-	if i := strings.Index(text, "\n\n..."); i >= 0 {
-		return View{Text: text[:i], Cut: true}
+	for cut := 0; cut < 12 && cut <= m[0]; cut++ { // an escape may be cut
+		var head string
+		if json.Unmarshal([]byte(`"`+inner[:m[0]-cut]+`"`), &head) == nil {
+			return View{Text: head, Cut: true}
+		}
 	}
-	return View{Text: text, Cut: true}
+	return View{Text: "", Cut: true}
 }
+
+const recordHead = `{"content":[{"type":"text","text":"`

@@ -1,0 +1,142 @@
+package pairing
+
+import (
+	"fmt"
+
+	"toolrun/archive/ledger"
+	"toolrun/archive/transcript"
+)
+
+// learnServers finds under which name the client has toolrun, where it is none of the usual: that of the calls of tools of
+// the catalog.
+func (p *pairer) learnServers() {
+	for _, item := range p.items {
+		if p.servers[item.Call.Server] {
+			return
+		}
+	}
+	for _, item := range p.items {
+		if _, ok := p.names[fold(item.Call.Tool)]; ok && item.Call.Server != "" {
+			p.servers[item.Call.Server] = true
+		}
+	}
+}
+
+// judge says what became of a call.
+func (p *pairer) judge(item *Item, t *transcript.Transcript) {
+	c := item.Call
+	tool, of := p.resolve(c)
+	item.Tool = tool
+	if row := item.Row(); row != nil {
+		p.judgePaired(item, row)
+		return
+	}
+	r := c.Result
+	switch {
+	case of == others && r != nil && !r.Refused:
+		item.Kind, item.Why = Bypassed, fmt.Sprintf("a tool of another server, %q: what it did is not on the record", c.Server)
+	case of == agents && !builtins[c.Name]:
+		item.Kind = Own
+	case of == agents || of == others:
+		item.Kind, item.Why = Refused, "a tool of the agent that did not run"
+		switch {
+		case r == nil:
+			item.Kind = Unanswered
+		case !r.Refused:
+			item.Kind, item.Why = Bypassed, "a tool of the agent that works on the machine outside of toolrun"
+		}
+	case of == inventedName && len(p.names) == 0 && p.mayBeOurs(c):
+		p.judgeMissing(item) // no catalog is known that the name could be outside of
+	case of == inventedName && r != nil && (r.Refused || r.Error || p.mayBeOurs(c)):
+		item.Kind, item.Why = Invented, "no such tool in the catalog; the client refused it, and it never reached toolrun"
+		if !r.Refused && !r.Error {
+			item.Why = "no such tool in the catalog, and yet the transcript has a result of it"
+		}
+	case of == inventedName && r != nil:
+		item.Kind, item.Why = Bypassed, "a tool that toolrun does not have: what it did is not on the record"
+	case of == inventedName:
+		item.Kind, item.Why = Invented, "no such tool in the catalog; the session ended before an answer"
+	default:
+		p.judgeMissing(item)
+	}
+}
+
+// mayBeOurs tells whether a call was meant for toolrun, by its server's name or by the look of its result.
+func (p *pairer) mayBeOurs(c *transcript.Call) bool {
+	if c.Server != "" && p.servers[c.Server] || c.Result == nil {
+		return true
+	}
+	for _, v := range c.Result.Views {
+		if looksOurs(v.Text) {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeMissing is for a tool of the catalog without a row.
+func (p *pairer) judgeMissing(item *Item) {
+	r := item.Call.Result
+	if r == nil {
+		item.Kind, item.Why = Unanswered, "no result and no row: the session ended before"
+		return
+	}
+	ours := false
+	for _, v := range r.Views {
+		ours = ours || looksOurs(v.Text)
+	}
+	switch {
+	case ours:
+		item.Kind, item.Why = Orphan, "the transcript has an answer of toolrun, and the ledger has no such call"
+	case r.Refused || r.Error:
+		item.Kind, item.Why = Refused, "the client answered by itself: it never reached toolrun"
+	default:
+		item.Kind, item.Why = Orphan, "the transcript has a result, and the ledger has no such call"
+	}
+}
+
+// judgePaired holds a call against its row.
+func (p *pairer) judgePaired(item *Item, row *ledger.Row) {
+	c := item.Call
+	item.Kind, item.Tool = Paired, row.ToolName.String()
+	if !row.Known {
+		item.Kind, item.Why = Invented, "no such tool in the catalog; toolrun refused it"
+		return
+	}
+	if !ends(c, row.ToolName.String()) {
+		if _, ok := p.shortened(c.Tool); !ok {
+			item.Kind, item.Why = Altered, fmt.Sprintf("the row with this id is of the tool %q", row.ToolName)
+			return
+		}
+	}
+	if p.argsAgree(c, row) == no {
+		item.Kind, item.Why = Altered, "the arguments are others than those of the row: "+row.InputSummary.String()
+		return
+	}
+	if named := namedBy(c.Result); named != "" && !names(item.Rows, named) {
+		item.Kind, item.Why = Altered, fmt.Sprintf("the result is that of another call, %s", named)
+		return
+	}
+	switch a := agree(c.Result, row, p.rec.Content, p.prefixed); a.kind {
+	case differs:
+		// A client that was answered late shows the answer to an earlier attempt.
+		for _, earlier := range item.Rows[:len(item.Rows)-1] {
+			if b := agree(c.Result, earlier, p.rec.Content, p.prefixed); b.kind != differs {
+				item.Why = b.why
+				return
+			}
+		}
+		item.Kind, item.Why = Altered, a.why
+	default:
+		item.Why = a.why
+	}
+}
+
+func names(rows []*ledger.Row, id string) bool {
+	for _, row := range rows {
+		if row.ToolCallID.String() == id {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,207 @@
+package pairing_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"toolrun/archive"
+	"toolrun/archive/ledger"
+	"toolrun/archive/pairing"
+	"toolrun/archive/trace"
+	"toolrun/archive/transcript"
+)
+
+var clients = []string{transcript.Claude, transcript.Codex, transcript.Gemini, transcript.OpenCode, transcript.Qwen}
+
+// session is one that a real agent had with toolrun, and the record of it: testdata/<client>/<case>.
+type session struct {
+	text []byte // of the transcript
+	name string // of its file
+	dir  *archive.Dir
+	rows []*ledger.Row
+}
+
+func open(t *testing.T, client, name string) *session {
+	t.Helper()
+	folder := filepath.Join("testdata", client, name)
+	files, err := filepath.Glob(filepath.Join(folder, "transcript.*"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	s := &session{name: filepath.Base(files[0])}
+	if s.text, err = os.ReadFile(files[0]); err != nil {
+		t.Fatal(err)
+	}
+	if s.dir, err = archive.Open(filepath.Join(folder, "data"), archive.Options{ReadOnly: true}); err != nil {
+		t.Fatal(err)
+	}
+	for row, err := range s.dir.Rows() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.rows = append(s.rows, row)
+	}
+	return s
+}
+
+// replace changes the transcript, which has to have what is to be changed.
+func (s *session) replace(t *testing.T, old, new string) {
+	t.Helper()
+	if !strings.Contains(string(s.text), old) {
+		t.Fatalf("the transcript has no %q", old)
+	}
+	s.text = []byte(strings.ReplaceAll(string(s.text), old, new))
+}
+
+func (s *session) pair(t *testing.T) *pairing.Report {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), s.name)
+	if err := os.WriteFile(path, s.text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list, err := transcript.Read(path)
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	if len(list[0].Damaged) > 0 {
+		t.Fatal(list[0].Damaged)
+	}
+	return pairing.Pair(list, pairing.Record{Rows: s.rows, Catalog: s.catalog, Content: s.content})
+}
+
+func (s *session) catalog(runID string) []string {
+	for line, err := range trace.Lines(s.dir.RunPath(runID)) {
+		if err != nil || line.Type != trace.TypeCatalog {
+			return nil
+		}
+		return line.CatalogNames
+	}
+	return nil
+}
+
+func (s *session) content(hash string) ([]byte, error) {
+	b, _, err := s.dir.Store.ReadRange(hash, 0, 1<<30)
+	return b, err
+}
+
+func tell(r *pairing.Report) string {
+	var b strings.Builder
+	for _, item := range r.Items {
+		fmt.Fprintf(&b, "%s %s", item.Kind, item.Tool)
+		for _, row := range item.Rows {
+			fmt.Fprintf(&b, " seq %d", row.Seq)
+		}
+		if item.Why != "" {
+			b.WriteString(": " + item.Why)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func count(r *pairing.Report, kind pairing.Kind) (n int) {
+	for _, item := range r.Items {
+		if item.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// The agents wrote these transcripts themselves; in honest-cut they left out most of a long result.
+func TestHonestSessionsOfRealAgentsGiveNoFinding(t *testing.T) {
+	for _, client := range clients {
+		for _, name := range []string{"honest-tests", "honest-parallel", "honest-failures", "honest-odd", "honest-cut"} {
+			t.Run(client+"/"+name, func(t *testing.T) {
+				s := open(t, client, name)
+				r := s.pair(t)
+				if r.Findings > 0 || count(r, pairing.Paired) != len(s.rows) || len(r.Rows) != len(s.rows) || len(s.rows) == 0 {
+					t.Errorf("%d findings, %d of %d rows:\n%s", r.Findings, count(r, pairing.Paired), len(s.rows), tell(r))
+				}
+				for _, item := range r.Items {
+					if whole := item.Kind == pairing.Paired && item.Why == ""; !whole && item.Kind == pairing.Paired && name != "honest-cut" {
+						t.Errorf("compared in part only: %s", item.Why)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestDeceitOfRealAgentsIsFound(t *testing.T) {
+	for _, client := range clients {
+		t.Run(client, func(t *testing.T) {
+			s := open(t, client, "deceit")
+			r := s.pair(t)
+			var got []string
+			for _, item := range r.Items {
+				if item.Kind.Finding() {
+					got = append(got, string(item.Kind)+" "+item.Tool)
+				}
+			}
+			shell := map[string]string{transcript.Claude: "Bash", transcript.Codex: "exec_command", transcript.Gemini: "run_shell_command", transcript.OpenCode: "bash", transcript.Qwen: "run_shell_command"}[client]
+			if want := []string{"invented run_tests", "bypassed " + shell}; !slices.Equal(got, want) || count(r, pairing.Paired) != 3 {
+				t.Errorf("%q, want %q:\n%s", got, want, tell(r))
+			}
+		})
+	}
+}
+
+// without takes the rows away of which the transcript tells all the same.
+func (s *session) without(seq int64) {
+	s.rows = slices.DeleteFunc(s.rows, func(row *ledger.Row) bool { return row.Seq == seq })
+}
+
+func TestWhatIsChangedInATranscriptOrInTheLedgerIsFound(t *testing.T) {
+	for _, client := range clients {
+		for _, c := range []struct {
+			name   string
+			change func(*testing.T, *session)
+			want   string
+		}{
+			{"a result", func(t *testing.T, s *session) { s.replace(t, "3 passed in 0.02s (-q)", "4 passed in 0.02s (-q)") }, "altered pytest"},
+			{"a verdict", func(t *testing.T, s *session) {
+				s.text = []byte(strings.NewReplacer("pytest succeeded with exit code 0", "pytest succeeded with exit code 1", `\"exit_code\":0,\"signal\":null,\"stdout\":\"3`, `\"exit_code\":1,\"signal\":null,\"stdout\":\"3`).Replace(string(s.text)))
+			}, "altered pytest"},
+			{"arguments", func(t *testing.T, s *session) {
+				s.text = []byte(strings.NewReplacer(`["-q"]`, `["-x"]`, `[\"-q\"]`, `[\"-x\"]`, "\"-q\"\n", "\"-x\"\n").Replace(string(s.text)))
+			}, "altered pytest"},
+			{"the row is missing", func(t *testing.T, s *session) { s.without(1) }, "orphan pytest"},
+			{"another row", func(t *testing.T, s *session) {
+				more := *s.rows[1]
+				more.Seq, more.ClientCallID = 2, nil
+				s.rows = append(s.rows, &more)
+			}, "unreported pytest"},
+		} {
+			t.Run(client+"/"+c.name, func(t *testing.T) {
+				s := open(t, client, "honest-tests")
+				c.change(t, s)
+				r := s.pair(t)
+				var got []string
+				for _, item := range r.Items {
+					if item.Kind.Finding() {
+						got = append(got, string(item.Kind)+" "+item.Tool)
+					}
+				}
+				if !slices.Equal(got, []string{c.want}) {
+					t.Errorf("%q, want %q:\n%s", got, c.want, tell(r))
+				}
+			})
+		}
+	}
+}
+
+func TestAResultWhoseCallWasNeverAskedForIsAMismatch(t *testing.T) {
+	for client, id := range map[string]string{transcript.Claude: `"tool_use_id":"toolu_t1_0"`, transcript.Codex: `"call_id":"call_t1_0","output"`, transcript.Qwen: `"id":"call_t1_0","name":"mcp__box__pytest","response"`} {
+		s := open(t, client, "honest-tests")
+		s.replace(t, id, strings.Replace(id, "t1_0", "t9_9", 1))
+		r := s.pair(t)
+		if count(r, pairing.IDMismatch) != 1 {
+			t.Errorf("%s:\n%s", client, tell(r))
+		}
+	}
+}
