@@ -76,7 +76,12 @@ func TestDamagedLinesAreNamedAndSkipped(t *testing.T) {
 	s.wait(patience)
 	session := p.rows()[0].SessionID
 	p.damage("\xff\xfe bad UTF-8\n" + strings.Repeat("x", 10<<20) + "\n" + strings.Repeat("\x00", 100) + "\n\n")
-	whole := strings.Split(readFile(t, filepath.Join(p.data, "ledger.jsonl")), "\n")[0]
+	path := filepath.Join(p.data, "ledger.jsonl")
+	text := readFile(t, path)
+	whole := strings.Split(text, "\n")[0]
+	if err := os.WriteFile(path, []byte(strings.Replace(text, "}\n", "}\r\n", 2)), 0o600); err != nil { // two ends of another system
+		t.Fatal(err)
+	}
 	s = p.serve()
 	call(2)
 	s.stdin.Close()

@@ -137,6 +137,44 @@ func TestDeclaredSecretsReachOnlyTheTool(t *testing.T) {
 	}
 }
 
+// A value is secret by its key, whatever it looks like; the tool gets it as it is.
+func TestValuesOfSecretKeysReachOnlyTheTool(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "[tools.sum]\ndescription = \"A test.\"\ncommand = [\"sh\", \"-c\", 'printf %s \"$1\" | sha256sum', \"sh\", \"{v}\"]\nrisk = \"READ\"\n[tools.sum.params.v]\ntype = \"object\"\nrequired = true\n")
+	s := p.serve()
+	v := `{"Authorization":"Bearer abc.def","db":{"note":"ok","password":"hunter2x"},"tokens":["t1-secret"]}`
+	if f := s.call("sum", object{"v": json.RawMessage(v)}); !strings.HasPrefix(f.Stdout, sha256Hex(v)) {
+		t.Errorf("the tool got another value than %s: %s", v, f.Text)
+	}
+	nowhere(t, p, s, "hunter2x", "abc.def", "t1-secret")
+	r := p.rows()[0]
+	if stored, want := p.object(r.InputHash), `{"v":{"Authorization":"[REDACTED]","db":{"note":"ok","password":"[REDACTED]"},"tokens":["[REDACTED]"]}}`; stored != want || r.Redactions < 3 {
+		t.Errorf("stored %s with %d redactions, want %s", stored, r.Redactions, want)
+	}
+}
+
+// Of a secret that is JSON the one word in it that is secret is masked too, wherever it stands; a brace is none.
+func TestSecretThatIsJSONIsMaskedInParts(t *testing.T) {
+	t.Parallel()
+	const word = "plainword-long-9931"
+	secret := "{\n  \"user\": \"deploy\",\n  \"password\": \"" + word + "\"\n}"
+	p := newPlace(t, "[secrets]\nACCOUNT = { env = \"ACCOUNT\" }\n"+
+		fixed("whole", `printf '%s' "$ACCOUNT"`, `env = { ACCOUNT = "$secret:ACCOUNT" }`)+
+		fixed("compact", `printf '%s' "$ACCOUNT" | tr -d ' \n'`, `env = { ACCOUNT = "$secret:ACCOUNT" }`)+
+		fixed("line", `printf '%s' "$ACCOUNT" | grep password`, `env = { ACCOUNT = "$secret:ACCOUNT" }`)+
+		fixed("value", `printf '%s' "$ACCOUNT" | grep password | cut -d '"' -f 4; echo end`, `env = { ACCOUNT = "$secret:ACCOUNT" }`)+
+		fixed("brace", `printf '{\n'`))
+	p.env = append(p.env, "ACCOUNT="+secret)
+	s := p.serve()
+	for tool, want := range map[string]string{"whole": "[REDACTED]", "compact": "[REDACTED]", "value": "[REDACTED]\nend\n", "brace": "{\n"} {
+		if f := s.call(tool, nil); f.Stdout != want {
+			t.Errorf("%s: %q", tool, f.Stdout)
+		}
+	}
+	expect(t, s.call("line", nil), 0)
+	nowhere(t, p, s, word)
+}
+
 func TestArgumentThatHoldsAMarkIsRefused(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, printTool)

@@ -90,8 +90,13 @@ func TestOneRottenObjectIsNamedAndTheOthersAreChecked(t *testing.T) {
 	if got := p.query("session", victim.SessionID, "--json"); strings.Count(got.stdout, `"tool_call_id"`) < 50 {
 		t.Errorf("session: exit %d, %d rows\n%s", got.code, strings.Count(got.stdout, `"tool_call_id"`), got.stderr)
 	}
-	if got := p.query("show", gone.ToolCallID); got.code != 0 && got.code != 3 || !strings.Contains(got.stdout, gone.ToolCallID) {
-		t.Errorf("show: exit %d\n%s%s", got.code, got.stdout, got.stderr)
+	for id, state := range map[string]string{gone.ToolCallID: "unavailable: the object is missing", victim.ToolCallID: "unavailable: the object is corrupt"} {
+		if got := p.query("show", id); got.code != 0 && got.code != 3 || !strings.Contains(got.stdout, id) || !strings.Contains(got.stdout, state) {
+			t.Errorf("show: exit %d\n%s%s", got.code, got.stdout, got.stderr)
+		}
+	}
+	if got := p.query("output", victim.ToolCallID); got.code == 0 {
+		t.Errorf("output of a rotten object: exit 0\n%s", got.stdout)
 	}
 }
 
