@@ -270,6 +270,10 @@ required = true
 		if f.Outcome != "exit" || !strings.HasSuffix(f.Stdout, fmt.Sprintf("\ngot %d", len(r.note))) || !strings.HasPrefix(f.Stderr, "first\n") {
 			t.Errorf("call %d: %s", i, f.Text)
 		}
+		s.send(request(100*i+99, strings.Repeat("m", 90)+" "+r.refused[0]["name"].(string), nil))
+		if _, err := s.tryAnswer(fmt.Sprint(100*i+99), patience); err != nil {
+			t.Error(err)
+		}
 		for n, params := range r.refused {
 			id := fmt.Sprint(100*i + n)
 			s.send(request(json.RawMessage(id), "tools/call", params))
