@@ -33,7 +33,7 @@ func (d *Dir) closingRow(runID string, call *trace.Line, closedBy string) *ledge
 		ParentCallID: call.ParentCallID, ClientCallID: call.ClientCallID,
 		RunID: runID, CatalogSHA256: call.CatalogSHA256,
 		Role: call.Role, Client: call.Client, TraceID: call.TraceID, SpanID: call.SpanID,
-		Redactions: call.Redactions, Payloads: call.Payloads,
+		Redactions: call.Redactions, Payloads: call.Payloads, ApprovedBy: call.ApprovedBy,
 	}
 	// Of a tool_call these two are one hash or null.
 	_ = row.SchemaSHA256.UnmarshalJSON(call.SchemaSHA256)
@@ -46,6 +46,17 @@ func (d *Dir) closingRow(runID string, call *trace.Line, closedBy string) *ledge
 		if slices.Contains(call.Flags, c.flag) {
 			outcome, message = c.outcome, redact.Plain("refused; toolrun ended before it wrote the row")
 			break
+		}
+	}
+	if call.Held {
+		switch call.ApprovalStatus {
+		case "":
+			message = redact.Plain("toolrun ended while the call waited for approval; nothing was started")
+		case ledger.ApprovalDenied:
+			outcome, message = ledger.OutcomeDeclined, redact.Plain("declined; toolrun ended before it wrote the row")
+			row.DeclinedBy = call.By
+		default:
+			row.ApprovedBy = call.By
 		}
 	}
 	end := ledger.EndingOf(outcome, true)

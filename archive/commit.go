@@ -31,6 +31,21 @@ func (d *Dir) Announce(run *trace.Run, c trace.Call) error {
 	return nil
 }
 
+// Approve puts a person's answer for a held call on the record before anything of it runs; where durability is "row" it
+// returns when the line survives a power failure. On an error, ErrUnavailable, nothing may run.
+func (d *Dir) Approve(run *trace.Run, a trace.Approval) error {
+	if d.Ledger == nil {
+		return errReadOnly
+	}
+	if err := run.Approval(a); err != nil {
+		return err
+	}
+	if d.Config.Durability == PerRow {
+		return d.sync.before.wait()
+	}
+	return nil
+}
+
 // Commit puts the row of a call of run on the record and gives it its seq. Its objects are in the store and its tool_call
 // line is in the run's file; its tool_result line comes after, then the answer.
 //

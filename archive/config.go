@@ -24,8 +24,9 @@ const (
 
 // Config is config.toml: what concerns the host and not the tools.
 type Config struct {
-	Durability  Durability
-	Checkpoints Checkpoints
+	Durability   Durability
+	Checkpoints  Checkpoints
+	ApprovalWait time.Duration // how long a call waits for a person's answer
 }
 
 // Checkpoints says when the ledger is signed while a run goes on, and where a copy of each checkpoint goes as it is made.
@@ -38,14 +39,17 @@ type Checkpoints struct {
 const (
 	defaultInterval = time.Minute
 	minInterval     = time.Second
+
+	defaultApprovalWait = 5 * time.Minute
+	maxApprovalWait     = 7 * 24 * time.Hour
 )
 
 // Keys that other versions of toolrun obey. To take one that is not obeyed would be to promise what does not happen.
-var laterKeys = []string{"keep", "check", "telemetry", "approval_wait"}
+var laterKeys = []string{"keep", "check", "telemetry"}
 
 // loadConfig reads config.toml; a missing one is the defaults. Errors are file:line: key: what is wrong.
 func loadConfig(path string) (Config, error) {
-	c := Config{Durability: Checkpoint, Checkpoints: Checkpoints{Interval: defaultInterval}}
+	c := Config{Durability: Checkpoint, Checkpoints: Checkpoints{Interval: defaultInterval}, ApprovalWait: defaultApprovalWait}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil
@@ -87,10 +91,18 @@ func (c *Config) set(key string, value any) error {
 		return fmt.Errorf(`want "checkpoint" or "row"`)
 	case key == "checkpoints":
 		return c.Checkpoints.set(value)
+	case key == "approval_wait":
+		text, _ := value.(string)
+		d, err := time.ParseDuration(text)
+		if err != nil || d <= 0 || d > maxApprovalWait {
+			return fmt.Errorf("want a duration above 0 and up to %dh, as in \"5m\"", int(maxApprovalWait.Hours()))
+		}
+		c.ApprovalWait = d
+		return nil
 	case slices.Contains(laterKeys, key):
 		return errors.New("not in this version of toolrun: remove it")
 	}
-	for _, k := range append([]string{"durability", "checkpoints"}, laterKeys...) {
+	for _, k := range append([]string{"durability", "checkpoints", "approval_wait"}, laterKeys...) {
 		if strings.EqualFold(k, key) {
 			return fmt.Errorf("unknown key (the key is %s)", k)
 		}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"toolrun/archive/evidence"
+	"toolrun/archive/held"
 	"toolrun/archive/internal/jsonl"
 	"toolrun/archive/ledger"
 	"toolrun/archive/trace"
@@ -96,7 +97,7 @@ func (d *Dir) sealDead(closed []*deadRun) error {
 	}
 	// Killed here: dead runs with nothing open, which the next process seals once more.
 	for _, r := range closed {
-		err = errors.Join(err, d.unmark(r.id))
+		err = errors.Join(err, held.Remove(d.path, r.id), d.unmark(r.id))
 	}
 	return err
 }
@@ -174,6 +175,10 @@ func (d *Dir) readDead(r *deadRun) error {
 			r.used = append(r.used, line.CallID.String())
 			line.Raw = nil
 			open[line.CallID.String()] = line
+		case line.Type == trace.TypeApproval:
+			if call := open[line.CallID.String()]; call != nil {
+				call.ApprovalStatus, call.By = line.ApprovalStatus, line.By
+			}
 		case line.Type == trace.TypeToolResult:
 			delete(open, line.CallID.String())
 		}

@@ -127,18 +127,17 @@ func readRetry(t *table) Retry {
 	r.Backoff = t.duration("backoff", r.Backoff, 0)
 	if _, at, ok := t.get("on"); ok {
 		for i, on := range r.On {
-			if on != "timeout" && !isExit(on) {
-				place{at.src, at.at.index(i)}.fail(`must be "timeout" or "exit:N" with N from 0 to 255, not ` + quote(on))
+			if !slices.Contains(retryOutcomes, on) && !isExit(on) {
+				place{at.src, at.at.index(i)}.fail(`must be "timeout", "signal", "oom", "cpu_limit", "output_limit", "exit" or "exit:N" with N from 0 to 255, not ` + quote(on))
 			}
 		}
-	}
-	if r.Max > 0 {
-		_, at, _ := t.get("max")
-		at.fail("a retry by toolrun " + notYet + "; write max = 0, or leave the agent to call again")
 	}
 	t.done()
 	return r
 }
+
+// retryOutcomes are the ends of a tool that another attempt may follow; all else was refused, taken back, or is toolrun's.
+var retryOutcomes = []string{"timeout", "signal", "oom", "cpu_limit", "output_limit", "exit"}
 
 func isExit(s string) bool {
 	code, ok := strings.CutPrefix(s, "exit:")

@@ -133,22 +133,39 @@ func TestDefaultsHoldForEveryToolThatSaysNothingElse(t *testing.T) {
 	}
 }
 
-func TestApprovalMustBeDecidedForSendAndDestructive(t *testing.T) {
+func TestSendAndDestructiveAskWhereNothingIsSaid(t *testing.T) {
 	for _, risk := range risks {
 		text := lines(`[tools.a]`, `command = ["x"]`, `risk = "`+risk+`"`)
-		for _, approval := range []string{ApprovalAuto, ApprovalDeny} {
+		for _, approval := range []string{ApprovalAuto, ApprovalAsk, ApprovalDeny} {
 			if got := tool(t, text+`approval = "`+approval+`"`+"\n").Approval; got != approval {
 				t.Errorf("%s: approval %q, want %q", risk, got, approval)
 			}
 		}
-		if risk == RiskSend || risk == RiskDestructive {
-			got := refusal(t, map[string]string{"tools.toml": text})
-			for _, word := range []string{`tool "a"`, "approval", risk, `approval = "auto"`, `approval = "deny"`} {
-				if !strings.Contains(got, word) {
-					t.Errorf("%s: no %s in %q", risk, word, got)
-				}
-			}
+		want := map[string]string{RiskRead: ApprovalAuto, RiskDraft: ApprovalAuto, RiskSend: ApprovalAsk, RiskDestructive: ApprovalAsk}[risk]
+		if got := tool(t, text).Approval; got != want {
+			t.Errorf("%s: approval %q where nothing is said, want %q", risk, got, want)
 		}
+	}
+}
+
+func TestARetryFollowsTheEndsThatItNames(t *testing.T) {
+	r := tool(t, head+`retry = { max = 3, on = ["timeout", "exit:75", "signal"], backoff = "250ms" }`).Retry
+	if r.Max != 3 || r.Backoff != 250*time.Millisecond {
+		t.Errorf("%+v", r)
+	}
+	code := func(n int) *int { return &n }
+	for _, c := range []struct {
+		outcome string
+		exit    *int
+		want    bool
+	}{{"timeout", nil, true}, {"signal", nil, true}, {"exit", code(75), true}, {"exit", code(7), false}, {"exit", nil, false}, {"oom", nil, false},
+		{"ok", code(75), false}, {"cancelled", nil, false}, {"interrupted", nil, false}} {
+		if got := r.After(c.outcome, c.exit); got != c.want {
+			t.Errorf("after %s %v: %t", c.outcome, c.exit, got)
+		}
+	}
+	if any := tool(t, head+`retry = { max = 1, on = ["exit"] }`).Retry; !any.After("exit", code(7)) || any.After("timeout", nil) {
+		t.Error("exit means any exit code that is no success")
 	}
 }
 

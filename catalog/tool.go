@@ -2,6 +2,8 @@ package catalog
 
 import (
 	"encoding/json"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -18,7 +20,7 @@ const (
 // What happens before a call of the tool runs.
 const (
 	ApprovalAuto = "auto"
-	ApprovalAsk  = "ask" // a person is asked; refused at start-up by this version
+	ApprovalAsk  = "ask" // a person is asked
 	ApprovalDeny = "deny"
 )
 
@@ -39,7 +41,7 @@ type Tool struct {
 	Title       string // "" where none is declared
 	Description string
 	Risk        string // RiskRead, RiskDraft, RiskSend or RiskDestructive
-	Approval    string // ApprovalAuto or ApprovalDeny
+	Approval    string // ApprovalAuto, ApprovalAsk or ApprovalDeny
 	Builtin     string // "" or BuiltinOutput
 
 	Cwd         string              // as written: "." is the workspace
@@ -79,11 +81,17 @@ type EnvValue struct {
 	Secret string // name of a secret; "" where Value counts
 }
 
-// Retry says when a failed attempt is followed by another. This version accepts Max 0 only.
+// Retry says when a failed attempt is followed by another.
 type Retry struct {
-	Max     int      // attempts after the first
-	On      []string // "timeout" and "exit:N"
-	Backoff time.Duration
+	Max     int           // attempts after the first
+	On      []string      // outcomes ("timeout", "signal", …) and exit codes ("exit:75")
+	Backoff time.Duration // between two attempts; no part of a timeout
+}
+
+// After says whether an attempt that ended so is followed by another, where one is left; exitCode is nil where no process
+// exited by itself.
+func (r Retry) After(outcome string, exitCode *int) bool {
+	return slices.Contains(r.On, outcome) || outcome == "exit" && exitCode != nil && slices.Contains(r.On, "exit:"+strconv.Itoa(*exitCode))
 }
 
 // Limits bound one call. Every field is above zero, except SwapBytes, which may be zero.

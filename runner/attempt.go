@@ -31,7 +31,7 @@ func (c *call) attempt(ctx context.Context) Reply {
 	var exeHash <-chan string
 	if err == nil {
 		exeHash = c.r.exes.start(cmd.Exe)
-		stop := c.progress()
+		stop := c.progress("")
 		res = runBox(ctx, plan.box, cmd)
 		stop()
 	}
@@ -45,7 +45,7 @@ func (c *call) attempt(ctx context.Context) Reply {
 	if res.Err != nil {
 		cause = res.Err
 	}
-	return c.finish(end, cause)
+	return c.finish(ctx, end, cause)
 }
 
 // capture makes the capture of the next stream: stdout, then stderr.

@@ -39,7 +39,7 @@ func (c *call) builtin(ctx context.Context) Reply {
 	out, errs := c.capture(), c.capture()
 	out.Write(part.bytes) // an error of the store comes back from finish
 	fmt.Fprint(errs, part.place)
-	return c.finish(end, err)
+	return c.finish(ctx, end, err)
 }
 
 // part is a part of a stored output and where it stands there.

@@ -244,7 +244,7 @@ approval = "auto"
 		approval ledger.OrNull
 		message  string
 	}{
-		"runs":        {t.Context(), exits(1, "", "said\n"), ApprovalAutonomous, "exit status 1: said"},
+		"runs":        {t.Context(), exits(1, "", "said\n"), ledger.ApprovalAutonomous, "exit status 1: said"},
 		"cancelled":   {cancelled, mustNotRun(t), "", "cancelled while it waited for a free place"},
 		"stopped":     {stopped, mustNotRun(t), "", "call interrupted: stdin has ended, while wipe waited for a free place"},
 		"unavailable": {t.Context(), unavailable, "", "no cgroup"},

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -63,7 +64,7 @@ func (c *call) exeHash(hash <-chan string, end ending) {
 }
 
 // finish ends the captures, writes the row and makes the reply.
-func (c *call) finish(end ending, cause error) Reply {
+func (c *call) finish(ctx context.Context, end ending, cause error) Reply {
 	var ended [2]captured
 	for i, s := range c.streams {
 		if !end.Started || i == 1 && s.empty() { // no object of a stderr that said nothing: the row names none
@@ -101,11 +102,14 @@ func (c *call) finish(end ending, cause error) Reply {
 	}
 	if row.Status == ledger.StatusBlocked { // nothing was started: both times are that of the refusal
 		c.span(c.r.now(), 0)
-		row.ApprovalStatus = ""
+		c.unasked()
 	}
 	head := redact.Text{}
 	if c.r.cfg.Payloads != PayloadsHash {
 		row.OutputSummary, head = c.summaries(out, errs)
+	}
+	if c.follows(ctx, end) {
+		row.Status = ledger.StatusRetry
 	}
 	reply := c.commit(head)
 	if reply.Row != nil {

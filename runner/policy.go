@@ -3,6 +3,7 @@ package runner
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"toolrun/archive/ledger"
@@ -16,12 +17,6 @@ const (
 	FlagPanic    = "PANIC"    // toolrun itself failed in this call
 )
 
-// Approval of a row.
-const (
-	ApprovalDenied     = "denied"
-	ApprovalAutonomous = "autonomous" // SEND or DESTRUCTIVE, run unasked
-)
-
 // question is all that policy looks at.
 type question struct {
 	Tool       *catalog.Tool // nil: no such tool
@@ -31,6 +26,7 @@ type question struct {
 	Refusal    Refusal       // the transport's
 	Problem    error         // what is wrong with the arguments; its text names the field and never a value
 	Registered []string      // the catalog's names, sorted
+	Autonomous []string      // risk classes whose tools run unasked in this run, where they would ask
 }
 
 // decision is policy's answer: an empty Outcome says run, any other refuses with it.
@@ -40,6 +36,7 @@ type decision struct {
 	Advice   string // what to do next, for the model
 	Flags    []string
 	Approval ledger.OrNull
+	Ask      bool // with no Outcome: a person must allow the call first
 }
 
 // Message is what a refused caller reads.
@@ -81,26 +78,31 @@ func decide(q question) decision {
 			"nothing was started: correct the arguments and call again")
 	}
 	if q.Tool.Approval == catalog.ApprovalDeny {
-		d.Approval = ApprovalDenied
+		d.Approval = ledger.ApprovalDenied
 		d.refuse(ledger.OutcomePolicy, "", fmt.Sprintf("the catalog denies every call of %s (approval = \"deny\")", q.Tool.Name),
 			"nothing was started: do not call it again, use another tool or ask the user")
 	}
-	if d.Outcome == "" && (q.Tool.Risk == catalog.RiskSend || q.Tool.Risk == catalog.RiskDestructive) {
-		d.Approval = ApprovalAutonomous
+	switch {
+	case d.Outcome != "":
+	case q.Tool.Approval == catalog.ApprovalAsk && !(catalog.Outward(q.Tool.Risk) && slices.Contains(q.Autonomous, q.Tool.Risk)):
+		d.Ask = true
+	case catalog.Outward(q.Tool.Risk):
+		d.Approval = ledger.ApprovalAutonomous
 	}
 	return d
 }
 
-// refusalOf turns the error of the gate, or of the call's context, into a refusal: nothing was started.
-func refusalOf(err error, tool string, running, waiting int) (d decision) {
+// refusalOf turns the error of the gate, or of the call's context, into a refusal while the call waited for something:
+// nothing was started.
+func refusalOf(err error, tool, waitedFor string, running, waiting int) (d decision) {
 	switch {
 	case errors.Is(err, errBusy):
 		d.refuse(ledger.OutcomeBusy, "", fmt.Sprintf("busy: %d calls run and %d wait", running, waiting),
 			"nothing was started: call again when some of them have ended")
 	case errors.Is(err, ErrCancelled):
-		d.refuse(ledger.OutcomeCancelled, "", "cancelled while it waited for a free place", "nothing was started")
+		d.refuse(ledger.OutcomeCancelled, "", "cancelled while it waited for "+waitedFor, "nothing was started")
 	default:
-		d.refuse(ledger.OutcomeInterrupted, "", fmt.Sprintf("%v, while %s waited for a free place", err, tool), "nothing was started")
+		d.refuse(ledger.OutcomeInterrupted, "", fmt.Sprintf("%v, while %s waited for %s", err, tool, waitedFor), "nothing was started")
 	}
 	return d
 }

@@ -19,13 +19,14 @@ type Box interface {
 
 // plan is how the calls of one tool run: all that follows from the catalog and the host and not from the call.
 type plan struct {
-	box   Box
-	env   []string
-	path  string // PATH in the box
-	dir   string // working directory
-	user  string // "uid:gid"
-	view  view
-	shown []string // places of the host that the box shows under their own names, as written and resolved
+	box    Box
+	env    []string
+	path   string // PATH in the box
+	dir    string // working directory
+	user   string // "uid:gid"
+	view   view
+	writes []string // places of the host that it may change
+	shown  []string // places of the host that the box shows under their own names, as written and resolved
 }
 
 // command makes the box's command of checked arguments, without its writers. The error is a *spawnError.
@@ -93,7 +94,7 @@ func newPlan(cfg *Config, t *catalog.Tool, warn func(string)) (*plan, sandbox.Pr
 	p.shown = append(v.targets(), boxSystemDirs...)
 	maps.Copy(env, cacheEnv)
 	p.env, p.path = environment(cfg, t, env, p.shown)
-	return p, sandbox.Profile{
+	profile := sandbox.Profile{
 		Name:        t.Name,
 		Mounts:      append(v.mounts(), caches...),
 		Protect:     v.protect(t.Sandbox.Write),
@@ -114,7 +115,13 @@ func newPlan(cfg *Config, t *catalog.Tool, warn func(string)) (*plan, sandbox.Pr
 		UID:        uid,
 		GID:        gid,
 		BestEffort: t.BestEffort,
-	}, nil
+	}
+	for _, m := range profile.Mounts {
+		if m.Write {
+			p.writes = append(p.writes, m.Target)
+		}
+	}
+	return p, profile, nil
 }
 
 // toolchains finds the installations that a tool's programs need: the places to show, and variables that they need where

@@ -11,11 +11,13 @@ const (
 	progressQuiet = 5 // ticks without a new line
 )
 
-// progress tells the caller the latest line of either stream until the returned function is called.
-func (c *call) progress() (stop func()) {
+// progress tells the caller the latest line of either stream, and before there is one what is given here, until the
+// returned function is called.
+func (c *call) progress(first string) (stop func()) {
 	if c.req.Progress == nil {
 		return func() {}
 	}
+	streams := c.streams // of this attempt
 	done := make(chan struct{})
 	ended := make(chan struct{})
 	go func() {
@@ -23,7 +25,10 @@ func (c *call) progress() (stop func()) {
 		ticker := time.NewTicker(progressTick)
 		defer ticker.Stop()
 		var seen [2]string
-		latest, quiet := "", 0
+		latest, quiet := first, 0
+		if first != "" {
+			c.req.Progress(c.rules.Text(first))
+		}
 		for {
 			select {
 			case <-done:
@@ -31,7 +36,7 @@ func (c *call) progress() (stop func()) {
 			case <-ticker.C:
 			}
 			quiet++
-			for i, s := range c.streams {
+			for i, s := range streams {
 				if line := s.lastLine(); line != seen[i] {
 					seen[i], latest, quiet = line, line, 0
 				}

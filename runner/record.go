@@ -51,11 +51,11 @@ func (r *Runner) announce(s *session, id redact.Text, o Origin) error {
 }
 
 // putCall writes the tool_call line. Killed after it: a call without a row, which the next process closes as interrupted.
-func (r *Runner) putCall(row *ledger.Row, arguments redact.JSON) error {
+func (r *Runner) putCall(row *ledger.Row, arguments redact.JSON, held bool) error {
 	if r.cfg.Payloads == PayloadsHash {
 		arguments = redact.JSON{}
 	}
-	return r.cfg.Archive.Announce(r.cfg.Run, trace.Call{Row: row, Arguments: arguments})
+	return r.cfg.Archive.Announce(r.cfg.Run, trace.Call{Row: row, Arguments: arguments, Held: held})
 }
 
 // commit writes the row and then the tool_result line. Killed before the row: as after putCall. Killed between the two:

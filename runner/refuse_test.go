@@ -20,6 +20,9 @@ func TestPolicy(t *testing.T) {
 	send := &catalog.Tool{Name: "send", Risk: catalog.RiskSend, Approval: catalog.ApprovalAuto}
 	wipe := &catalog.Tool{Name: "wipe", Risk: catalog.RiskDestructive, Approval: catalog.ApprovalAuto}
 	deny := &catalog.Tool{Name: "deny", Risk: catalog.RiskSend, Approval: catalog.ApprovalDeny}
+	ask := &catalog.Tool{Name: "ask", Risk: catalog.RiskSend, Approval: catalog.ApprovalAsk}
+	peek := &catalog.Tool{Name: "peek", Risk: catalog.RiskRead, Approval: catalog.ApprovalAsk}
+	free := []string{catalog.RiskSend, catalog.RiskRead}
 	bad := &catalog.ArgumentError{Field: "n", Problem: "must be an integer"}
 	for name, c := range map[string]struct {
 		q        question
@@ -27,6 +30,7 @@ func TestPolicy(t *testing.T) {
 		flags    string
 		approval ledger.OrNull
 		message  []string
+		ask      bool
 	}{
 		"a READ tool runs":             {q: question{Tool: read}},
 		"SEND runs unasked, and says":  {q: question{Tool: send}, approval: "autonomous"},
@@ -39,11 +43,17 @@ func TestPolicy(t *testing.T) {
 		"a repeated id, bad arguments": {q: question{Tool: read, Duplicate: true, Problem: bad}, outcome: "duplicate_id", flags: "DUPLICATE_ID INVALID_ARGUMENTS"},
 		"a denied tool":                {q: question{Tool: deny}, outcome: "policy", approval: "denied", message: []string{"denies every call of deny", "do not call it again"}},
 		"denied with bad arguments":    {q: question{Tool: deny, Problem: bad}, outcome: "invalid_arguments", flags: "INVALID_ARGUMENTS", approval: "denied"},
+		"a tool that asks":             {q: question{Tool: ask}, ask: true},
+		"asks with bad arguments":      {q: question{Tool: ask, Problem: bad}, outcome: "invalid_arguments", flags: "INVALID_ARGUMENTS"},
+		"asks, in an autonomous run":   {q: question{Tool: ask, Autonomous: free}, approval: "autonomous"},
+		"asks, other class autonomous": {q: question{Tool: ask, Autonomous: []string{catalog.RiskDestructive}}, ask: true},
+		"a READ tool always asks":      {q: question{Tool: peek, Autonomous: free}, ask: true},
+		"denied, autonomous run":       {q: question{Tool: deny, Autonomous: free}, outcome: "policy", approval: "denied"},
 		"refused is not autonomous":    {q: question{Tool: send, Problem: bad}, outcome: "invalid_arguments", flags: "INVALID_ARGUMENTS"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := decide(c.q)
-			if d.Outcome != c.outcome || strings.Join(d.Flags, " ") != c.flags || d.Approval != c.approval {
+			if d.Outcome != c.outcome || strings.Join(d.Flags, " ") != c.flags || d.Approval != c.approval || d.Ask != c.ask {
 				t.Errorf("got %q, flags %v, approval %q", d.Outcome, d.Flags, d.Approval)
 			}
 			for _, part := range c.message {

@@ -38,6 +38,8 @@ type Request struct {
 	// Refusal is set where the transport cannot accept the call: it is put on the record and never run. The transport has
 	// its own answer; the reply tells it the row.
 	Refusal Refusal
+	// Ask asks whether the call may run, where the tool asks a person first; nil where the caller has no way of its own.
+	Ask Ask
 	// Progress is told the latest line of output while the tool runs; nil where nobody asked. It must not block.
 	Progress func(redact.Text)
 }

@@ -112,7 +112,8 @@ func (g *rig) end() ([]*ledger.Row, []map[string]any) {
 	return rows, lines
 }
 
-// checkPairs holds rows against the lines of the trace: for every row one tool_call and one tool_result, in this order.
+// checkPairs holds rows against the lines of the trace: for every row one tool_call and one tool_result, in this order, perhaps with
+// an approval between them.
 func checkPairs(t testing.TB, rows []*ledger.Row, lines []map[string]any) {
 	t.Helper()
 	state := make(map[any]string)
@@ -121,6 +122,7 @@ func checkPairs(t testing.TB, rows []*ledger.Row, lines []map[string]any) {
 		switch {
 		case l["type"] == trace.TypeToolCall && state[id] == "":
 			state[id] = "called"
+		case l["type"] == trace.TypeApproval && state[id] == "called":
 		case l["type"] == trace.TypeToolResult && state[id] == "called":
 			state[id] = "ended"
 		case id != nil:

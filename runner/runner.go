@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"toolrun/archive"
+	"toolrun/archive/held"
 	"toolrun/archive/redact"
 	"toolrun/archive/trace"
 	"toolrun/catalog"
@@ -50,12 +51,14 @@ type Config struct {
 	Path      string // toolrun's own PATH
 	LookupEnv func(string) (string, bool)
 
-	Jobs     int // calls at a time; 0: DefaultJobs
-	Queue    int // calls that wait; 0: DefaultQueue
-	Role     string
-	Payloads string           // "" or PayloadsHash
-	Now      func() time.Time // nil: time.Now
-	Logger   *slog.Logger     // nil: silent; it is told no arguments
+	Jobs  int // calls at a time; 0: DefaultJobs
+	Queue int // calls that wait for a place, and again calls that wait for approval; 0: DefaultQueue
+
+	Autonomous []string // risk classes, SEND or DESTRUCTIVE, whose tools run unasked where they would ask
+	Role       string
+	Payloads   string           // "" or PayloadsHash
+	Now        func() time.Time // nil: time.Now
+	Logger     *slog.Logger     // nil: silent; it is told no arguments
 }
 
 // Runner runs the calls of one run. Its methods may be called from any goroutine.
@@ -73,7 +76,10 @@ type Runner struct {
 	life   sync.RWMutex // read-held by every call; Close takes it
 	closed bool         // owned by life
 	debts  debts
-	used   map[string]*atomic.Bool // by tool: it was called
+
+	desk      *held.Desk
+	heldCalls atomic.Int64            // calls that wait for approval
+	used      map[string]*atomic.Bool // by tool: it was called
 }
 
 // New makes the plans and boxes of all tools: a catalog that the host cannot enforce fails here and not at a call.
@@ -111,6 +117,7 @@ func New(cfg Config) (*Runner, error) {
 		exes:         newExeHashes(),
 		plans:        make(map[string]*plan),
 		onlyDeclared: cfg.Rules.Shapes(false),
+		desk:         held.NewDesk(cfg.Archive.Path(), cfg.Run.ID(), cfg.Now),
 		used:         make(map[string]*atomic.Bool),
 	}
 	var errs []error
@@ -178,7 +185,7 @@ func (r *Runner) Close() error {
 		return nil
 	}
 	r.closed = true
-	err := r.settle()
+	err := errors.Join(r.settle(), r.desk.Close())
 	return errors.Join(err, r.cfg.Archive.End(r.cfg.Run, r.unused()))
 }
 

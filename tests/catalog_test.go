@@ -55,7 +55,7 @@ func TestUnknownAndMisplacedKeysAreRefused(t *testing.T) {
 
 func TestWhatIsNotThereYetIsRefusedByName(t *testing.T) {
 	t.Parallel()
-	for _, line := range []string{`pty = true`, `pty = { rows = 24, cols = 80 }`, `mode = "session"`, `mode = "background"`, `approval = "ask"`} {
+	for _, line := range []string{`pty = true`, `pty = { rows = 24, cols = 80 }`, `mode = "session"`, `mode = "background"`} {
 		key, _, _ := strings.Cut(line, " ")
 		refusedCatalog(t, oneTool+line+"\n", key)
 	}

@@ -169,6 +169,7 @@ type rowRef struct {
 	inputHash   string
 	exitCode    *int
 	outputBytes int64
+	approved    bool
 }
 
 func (v *verifier) find(f Finding) {
@@ -192,7 +193,7 @@ func (v *verifier) addRow(row *ledger.Row, id string, line int) {
 	if v.rows[row.RunID] == nil {
 		v.rows[row.RunID] = map[string]*rowRef{}
 	}
-	v.rows[row.RunID][id] = &rowRef{line, row.ToolName.String(), row.InputHash, row.ExitCode, row.OutputBytes}
+	v.rows[row.RunID][id] = &rowRef{line, row.ToolName.String(), row.InputHash, row.ExitCode, row.OutputBytes, row.ApprovalStatus == ledger.ApprovalApproved}
 	v.names(id, row.Objects()...)
 }
 

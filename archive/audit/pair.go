@@ -104,6 +104,9 @@ func differs(row *rowRef, call, result *trace.Line) string {
 	}
 	add(call.Name.String() != row.name, "name")
 	add(call.ArgsSHA256 != row.inputHash, "args_sha256")
+	if call.Held && call.ApprovalStatus != ledger.ApprovalApproved {
+		add(row.approved || row.exitCode != nil || row.outputBytes > 0, "approval: it ran, and no line says that somebody allowed it")
+	}
 	if result != nil {
 		same := (result.ExitCode == nil) == (row.exitCode == nil) && (row.exitCode == nil || *result.ExitCode == *row.exitCode)
 		add(!same, "exit_code")

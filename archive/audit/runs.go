@@ -141,6 +141,11 @@ func (r *run) add(line *trace.Line) (again bool) {
 	case trace.TypeToolCall:
 	case trace.TypeToolResult:
 		of = r.results
+	case trace.TypeApproval:
+		if call := r.calls[id]; call != nil {
+			call.ApprovalStatus = line.ApprovalStatus
+		}
+		return false
 	default:
 		return false
 	}
@@ -151,7 +156,7 @@ func (r *run) add(line *trace.Line) (again bool) {
 		r.order = append(r.order, id)
 	}
 	// Only what pairing needs: a run may have many calls, and arguments are long.
-	of[id] = &trace.Line{No: line.No, Name: line.Name, ArgsSHA256: line.ArgsSHA256, ExitCode: line.ExitCode, OutputBytes: line.OutputBytes, Payloads: line.Payloads}
+	of[id] = &trace.Line{No: line.No, Name: line.Name, ArgsSHA256: line.ArgsSHA256, ExitCode: line.ExitCode, OutputBytes: line.OutputBytes, Payloads: line.Payloads, Held: line.Held}
 	return false
 }
 

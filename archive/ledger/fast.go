@@ -178,14 +178,34 @@ func (s *scanner) strings(p *[]string) bool {
 	}
 }
 
-// json reads null or an array of strings, which is what an argv nearly always is.
+// json reads null or an array of strings, which is what an argv nearly always is, or an object.
 func (s *scanner) json(p *redact.JSON) bool {
 	value := s.rest
 	var list []string
-	if !s.null() && !s.strings(&list) {
+	if !s.null() && !s.object() && !s.strings(&list) {
 		return false
 	}
 	return p.UnmarshalJSON([]byte(value[:len(value)-len(s.rest)])) == nil
+}
+
+// object skips an object of scalars.
+func (s *scanner) object() bool {
+	if !strings.HasPrefix(s.rest, "{") {
+		return false
+	}
+	for i, quoted := 0, false; i < len(s.rest); i++ {
+		switch c := s.rest[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && c == '}':
+			value := jsontext.Value(s.rest[:i+1])
+			s.rest = s.rest[i+1:]
+			return value.IsValid()
+		}
+	}
+	return false
 }
 
 // number cuts off what a number may be made of.

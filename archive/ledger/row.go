@@ -84,6 +84,9 @@ type Row struct {
 	SpanID           OrNull       `json:"span_id"`
 	SessionFrom      string       `json:"session_from"` // "meta", "env" or "run"
 
+	ApprovedBy redact.JSON `json:"approved_by,omitzero"` // an Answerer: who allowed it
+	DeclinedBy redact.JSON `json:"declined_by,omitzero"` // an Answerer: who said no
+
 	Connections        []Connection `json:"connections,omitzero"` // at most 1000; nil: the call had no proxy
 	ConnectionsOmitted int          `json:"connections_omitted,omitzero"`
 	Payloads           string       `json:"payloads,omitzero"`

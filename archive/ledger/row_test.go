@@ -21,7 +21,12 @@ func sample() *Row {
 	if err := argv.UnmarshalJSON([]byte(`["go","test","./..."]`)); err != nil {
 		panic(err)
 	}
+	by := redact.JSON{}
+	if err := by.UnmarshalJSON([]byte(`{"via":"terminal","uid":0,"tty":"/dev/pts/3","pid":7,"exe":"/usr/bin/toolrun"}`)); err != nil {
+		panic(err)
+	}
 	return &Row{
+		ApprovedBy: by, DeclinedBy: by,
 		ToolCallID: redact.Plain("toolu_01"), SessionID: redact.Plain("s-1"), Turn: 2, ToolName: redact.Plain("go_test"), RiskClass: "READ",
 		Status: StatusError, Attempt: 1, StartedAt: "2026-11-30T18:05:12.123Z", EndedAt: "2026-11-30T18:05:12.579Z", DurationMS: 456,
 		InputSummary: redact.Plain(`{"package":"./..."}`), InputHash: strings.Repeat("1", 64), OutputSummary: redact.Plain("FAIL"), OutputHash: OrNull(strings.Repeat("2", 64)), OutputBytes: 5,

@@ -51,8 +51,12 @@ func (o *object) num(name string, v int64)     { o.key(name); o.b = strconv.Appe
 func (o *object) boolean(name string, v bool)  { o.key(name); o.b = strconv.AppendBool(o.b, v) }
 func (o *object) list(name string, v []string) { o.key(name); o.b = jsonl.AppendStrings(o.b, v) }
 func (o *object) at(name string, t time.Time)  { o.str(name, ledger.FormatTime(t)) }
-func (o *object) end() []byte                  { return append(o.b, '}') }
-func (o *object) line(typ, run string)         { o.str("type", typ); o.str("run_id", run) }
+func (o *object) json(name string, v redact.JSON) {
+	o.key(name)
+	o.b = jsonl.AppendJSON(o.b, v.Raw())
+}
+func (o *object) end() []byte          { return append(o.b, '}') }
+func (o *object) line(typ, run string) { o.str("type", typ); o.str("run_id", run) }
 func (o *object) where(has bool, write func()) {
 	if has {
 		write()
@@ -91,6 +95,7 @@ func appendHeader(dst []byte, h Header) []byte {
 	o.str("toolrun_version", h.Version)
 	o.str("host", h.Host)
 	o.num("pid", int64(h.PID))
+	o.where(len(h.Autonomous) > 0, func() { o.list("autonomous", h.Autonomous) })
 	return o.end()
 }
 
@@ -131,7 +136,9 @@ func appendCall(dst []byte, run string, at time.Time, c Call) []byte {
 	o.where(row.Attempt > 1, func() { o.num("attempt", int64(row.Attempt)) })
 	o.where(row.RiskClass != "", func() { o.str("risk_class", string(row.RiskClass)) })
 	o.where(row.DefinitionSHA256 != "", func() { o.str("definition_sha256", string(row.DefinitionSHA256)) })
+	o.where(c.Held, func() { o.boolean("held", true) })
 	o.where(row.ApprovalStatus != "", func() { o.str("approval_status", string(row.ApprovalStatus)) })
+	o.where(!row.ApprovedBy.IsNull(), func() { o.json("approved_by", row.ApprovedBy) })
 	o.where(row.ClientCallID != nil, func() { o.text("client_call_id", row.ClientCallID) })
 	o.where(row.ParentCallID != nil, func() { o.text("parent_call_id", row.ParentCallID) })
 	o.where(row.Model != nil, func() { o.text("model", row.Model) })
@@ -144,6 +151,17 @@ func appendCall(dst []byte, run string, at time.Time, c Call) []byte {
 	o.where(row.SpanID != "", func() { o.str("span_id", string(row.SpanID)) })
 	o.where(row.Redactions != 0, func() { o.num("redactions", int64(row.Redactions)) })
 	o.where(row.Payloads != "", func() { o.str("payloads", row.Payloads) })
+	return o.end()
+}
+
+func appendApproval(dst []byte, run string, at time.Time, a Approval) []byte {
+	o := object{b: dst}
+	o.line(TypeApproval, run)
+	o.at("ts", at)
+	o.str("tool_call_id", a.Row.ToolCallID.String())
+	o.str("name", a.Row.ToolName.String())
+	o.str("approval_status", a.Answer)
+	o.json("by", a.By)
 	return o.end()
 }
 

@@ -37,6 +37,7 @@ type Line struct {
 	Version                 string         `json:"toolrun_version"`
 	Host                    string         `json:"host"`
 	PID                     int            `json:"pid"`
+	Autonomous              []string       `json:"autonomous"`
 
 	// session
 	SessionID redact.Text  `json:"session_id"` // also of a tool_call
@@ -52,7 +53,9 @@ type Line struct {
 	Turn           int           `json:"turn"`
 	Attempt        int           `json:"attempt"`
 	RiskClass      ledger.OrNull `json:"risk_class"`
-	ApprovalStatus ledger.OrNull `json:"approval_status"`
+	Held           bool          `json:"held"`
+	ApprovalStatus ledger.OrNull `json:"approval_status"` // also of an approval
+	ApprovedBy     redact.JSON   `json:"approved_by"`
 	ClientCallID   *redact.Text  `json:"client_call_id"`
 	ParentCallID   *redact.Text  `json:"parent_call_id"`
 	Model          *redact.Text  `json:"model"`
@@ -63,6 +66,9 @@ type Line struct {
 	SpanID         ledger.OrNull `json:"span_id"`
 	Redactions     int           `json:"redactions"`
 	Payloads       string        `json:"payloads"`
+
+	// approval
+	By redact.JSON `json:"by"`
 
 	// tool_result
 	ExitCode    *int        `json:"exit_code"`
@@ -92,7 +98,7 @@ func ParseLine(text []byte) (*Line, error) {
 	if line.Type == "" || line.RunID == "" {
 		return nil, errors.New("no type or no run_id")
 	}
-	if (line.Type == TypeToolCall || line.Type == TypeToolResult) && line.CallID.String() == "" {
+	if (line.Type == TypeToolCall || line.Type == TypeToolResult || line.Type == TypeApproval) && line.CallID.String() == "" {
 		return nil, errors.New("no tool_call_id")
 	}
 	return line, nil

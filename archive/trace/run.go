@@ -106,6 +106,11 @@ func (r *Run) ToolCall(c Call) error {
 	return r.write(func(dst []byte) []byte { return appendCall(dst, r.id, at, c) }, func() { r.open[id] = struct{}{} })
 }
 
+// Approval writes the line that must stand before anything of a held call runs.
+func (r *Run) Approval(a Approval) error {
+	return r.write(func(dst []byte) []byte { return appendApproval(dst, r.id, r.now(), a) }, nil)
+}
+
 // ToolResult writes the line that follows the row.
 func (r *Run) ToolResult(res Result) error {
 	id := res.Row.ToolCallID.String()

@@ -18,6 +18,7 @@ const (
 	TypeCatalog      = "catalog"
 	TypeSession      = "session"
 	TypeToolCall     = "tool_call"
+	TypeApproval     = "approval"
 	TypeToolResult   = "tool_result"
 	TypeRejectedLine = "rejected_line"
 	TypeUnused       = "catalog_unused"
@@ -63,6 +64,7 @@ type Header struct {
 	Version                 string // of toolrun
 	Host                    string
 	PID                     int
+	Autonomous              []string // risk classes whose tools run unasked in this run, where they would ask
 }
 
 // Session is the first sight of a session in this run.
@@ -79,8 +81,17 @@ type Call struct {
 	Row *ledger.Row
 	// Arguments is the canonical redacted form; the zero value is null (no arguments are kept: payloads = "hash").
 	Arguments redact.JSON
+	// Held: the call waits for a person's answer. Nothing of it runs before its Approval line.
+	Held bool
 	// At is the line's ts; zero: now. A row that is closed later takes it as its started_at.
 	At time.Time
+}
+
+// Approval is a person's answer for a held call.
+type Approval struct {
+	Row    *ledger.Row
+	Answer string      // ledger.ApprovalApproved or ledger.ApprovalDenied
+	By     redact.JSON // a ledger.Answerer
 }
 
 // Result is the end of a call whose row is on the record.

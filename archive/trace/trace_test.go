@@ -105,8 +105,9 @@ func TestLinesAreReadBackAsTheyWereWritten(t *testing.T) {
 	full := row("1")
 	full.Attempt, full.Turn, full.RiskClass, full.ApprovalStatus, full.DefinitionSHA256, full.Redactions, full.Payloads = 2, 3, "SEND", "autonomous", ledger.OrNull(anyHash), 4, "hash"
 	full.ClientCallID, full.ParentCallID, full.Model, full.Provider, full.Role, full.Client = text("c"), text("p"), text("m"), text("pr"), text("ro"), text("cl")
+	full.ApprovedBy = value(t, `{"via":"call"}`)
 	full.InputTokens, full.OutputTokens, full.TraceID, full.SpanID = new(int64(1)), new(int64(2)), "tr", "sp"
-	if err := r.ToolCall(Call{Row: full, Arguments: value(t, `{"a":1}`)}); err != nil {
+	if err := r.ToolCall(Call{Row: full, Arguments: value(t, `{"a":1}`), Held: true}); err != nil {
 		t.Fatal(err)
 	}
 	for line, err := range Lines(r.Path()) {
@@ -118,7 +119,7 @@ func TestLinesAreReadBackAsTheyWereWritten(t *testing.T) {
 		}
 		got := ledger.Row{
 			ToolCallID: line.CallID, ToolName: line.Name, SessionID: line.SessionID, SessionFrom: line.SessionFrom, InputHash: line.ArgsSHA256, CatalogSHA256: line.CatalogSHA256,
-			Known: line.Known, Flags: line.Flags, Attempt: line.Attempt, Turn: line.Turn, RiskClass: line.RiskClass, ApprovalStatus: line.ApprovalStatus, Redactions: line.Redactions, Payloads: line.Payloads,
+			Known: line.Known, Flags: line.Flags, Attempt: line.Attempt, Turn: line.Turn, RiskClass: line.RiskClass, ApprovalStatus: line.ApprovalStatus, ApprovedBy: line.ApprovedBy, Redactions: line.Redactions, Payloads: line.Payloads,
 			ClientCallID: line.ClientCallID, ParentCallID: line.ParentCallID, Model: line.Model, Provider: line.Provider, Role: line.Role, Client: line.Client,
 			InputTokens: line.InputTokens, OutputTokens: line.OutputTokens, TraceID: line.TraceID, SpanID: line.SpanID, ExitCode: full.ExitCode, OutputBytes: 5,
 		}

@@ -23,6 +23,7 @@ func (a *app) callCmd() *cobra.Command {
 		Use:   "call NAME [key=value... | --json '{...}']",
 		Short: "Make one call by the very path that an agent's calls take.",
 		Long: "Make one call by the very path that an agent's calls take, in the box and on the record.\n" +
+			"A tool that asks a person asks on this terminal; without one the call is held, for toolrun allow or deny.\n" +
 			"What the tool wrote goes to stdout and stderr. A key=value is typed by the tool's schema; an array takes its key\n" +
 			"several times. A bare --json prints the facts of the call as one JSON object in place of the tool's output.",
 		Example:               "  toolrun call pytest args=-x args=tests/test_api.py\n  toolrun call search --json '{\"pattern\": \"TODO\"}'",
@@ -121,7 +122,7 @@ func (a *app) call(ctx context.Context, name string, words []string, j *jsonWord
 			return err
 		}
 	}
-	reply := e.runner.Call(in.ctx, runner.Request{Name: name, Arguments: arguments, Origin: a.callOrigin(), Refusal: refusal})
+	reply := e.runner.Call(in.ctx, runner.Request{Name: name, Arguments: arguments, Origin: a.callOrigin(), Refusal: refusal, Ask: a.ownTerminal()})
 	status := callStatus(reply)
 	if stopped := in.err(); stopped != nil && (reply.Row == nil || reply.Row.Outcome == ledger.OutcomeInterrupted) {
 		status = callErrorStatus(stopped)

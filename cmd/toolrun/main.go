@@ -130,6 +130,7 @@ func (a *app) rootCmd() *cobra.Command {
 	root.AddCommand(
 		a.initCmd(), a.trustCmd(), a.catalogCmd(), a.doctorCmd(),
 		a.launchCmd(), a.serveCmd(), a.callCmd(),
+		a.pendingCmd(), a.allowCmd(), a.denyCmd(),
 		a.sessionsCmd(), a.sessionCmd(), a.showCmd(), a.outputCmd(),
 		a.reportCmd(), a.uiCmd(),
 		a.pricesCmd(),

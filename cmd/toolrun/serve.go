@@ -5,10 +5,13 @@ import (
 	"errors"
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"toolrun/catalog"
 	"toolrun/runner"
 	"toolrun/runner/rpc"
 )
@@ -30,6 +33,8 @@ func (a *app) serveCmd() *cobra.Command {
 			switch {
 			case options.payloads != "" && options.payloads != runner.PayloadsHash:
 				return usagef(cmd, "--payloads %q: the only choice is %q", options.payloads, runner.PayloadsHash)
+			case slices.ContainsFunc(options.autonomous, func(risk string) bool { return !catalog.Outward(risk) }):
+				return usagef(cmd, "--autonomous %s: SEND, DESTRUCTIVE or both", strings.Join(options.autonomous, ","))
 			case options.jobs < 1:
 				return usagef(cmd, "--jobs %d: at least 1", options.jobs)
 			case grace < 0:
@@ -45,6 +50,7 @@ func (a *app) serveCmd() *cobra.Command {
 	f.SortFlags = false
 	f.IntVar(&options.jobs, "jobs", runner.DefaultJobs, "calls that run at a time")
 	f.StringVar(&options.payloads, "payloads", "", "'hash' keeps hashes and flags and drops arguments, summaries and content")
+	f.StringSliceVar(&options.autonomous, "autonomous", nil, "SEND, DESTRUCTIVE or both: their tools run unasked where they would ask; on the record")
 	f.DurationVar(&grace, "eof-grace", 0, "how long calls may run on after stdin has ended (default: to their own end)")
 	return cmd
 }

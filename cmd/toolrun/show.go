@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 	"toolrun/archive"
 	"toolrun/archive/ledger"
+	"toolrun/archive/redact"
 	"toolrun/archive/store"
 )
 
@@ -71,6 +73,8 @@ func storyOf(row *ledger.Row, d *archive.Dir) *table {
 	t.add(cell{text: "ended"}, cell{m.text + " " + how, m.colour})
 	put("error", strings.TrimSpace(string(row.ErrorType)+" "+text(row.ErrorMessage)))
 	put("approval", string(row.ApprovalStatus))
+	put("allowed by", answerer(row.ApprovedBy))
+	put("declined by", answerer(row.DeclinedBy))
 	put("started", row.StartedAt)
 	put("took", rowDuration(row))
 	if row.HoldMS > 0 {
@@ -121,6 +125,31 @@ func storyOf(row *ledger.Row, d *archive.Dir) *table {
 		put("whole output", "toolrun output "+row.ToolCallID.String())
 	}
 	return t
+}
+
+// answerer is who answered for a held call.
+func answerer(by redact.JSON) string {
+	var who ledger.Answerer
+	if by.IsNull() || json.Unmarshal(by.Raw(), &who) != nil {
+		return ""
+	}
+	words := []string{map[string]string{
+		ledger.ViaTerminal: "toolrun allow or deny", ledger.ViaCall: "at the terminal of toolrun call",
+		ledger.ViaElicitation: "the client's user, the client says", ledger.ViaInputRequired: "the client's user, the client says",
+	}[who.Via]}
+	if who.UID != nil {
+		words = append(words, fmt.Sprintf("user %d", *who.UID))
+	}
+	if who.TTY != nil {
+		words = append(words, *who.TTY)
+	}
+	if who.PID != nil {
+		words = append(words, fmt.Sprintf("process %d", *who.PID))
+	}
+	if who.Exe != nil {
+		words = append(words, *who.Exe)
+	}
+	return strings.Join(words, ", ")
 }
 
 func risk(row *ledger.Row) string {

@@ -34,8 +34,9 @@ type engine struct {
 
 // engineOptions are the flags that concern the runner.
 type engineOptions struct {
-	jobs     int
-	payloads string
+	jobs       int
+	payloads   string
+	autonomous []string // risk classes
 }
 
 // openEngine opens all that a call needs and puts the run on the record. Where the error is errHost the engine is there
@@ -79,7 +80,7 @@ func (a *app) openEngine(options engineOptions) (e *engine, err error) {
 	if err != nil {
 		return e, err
 	}
-	if e.run, err = a.beginRun(e.dir, c, rules); err != nil {
+	if e.run, err = a.beginRun(e.dir, c, rules, options.autonomous); err != nil {
 		return e, err
 	}
 	e.host, e.noHost = sandbox.Open(sandbox.Config{Forbidden: []string{e.dir.Path()}, Logger: a.logger()})
@@ -87,7 +88,7 @@ func (a *app) openEngine(options engineOptions) (e *engine, err error) {
 		Catalog: c, Archive: e.dir, Run: e.run, Rules: rules, Secrets: secrets, Prices: table,
 		MakeBox: e.makeBox, Workspace: workspace, DataDir: e.dir.Path(), CacheDir: a.cacheDir(e.dir.Path(), workspace),
 		Path: a.getenv("PATH"), LookupEnv: a.lookupEnv,
-		Jobs: options.jobs, Role: a.role(), Payloads: options.payloads, Now: a.now, Logger: a.logger(),
+		Jobs: options.jobs, Autonomous: options.autonomous, Role: a.role(), Payloads: options.payloads, Now: a.now, Logger: a.logger(),
 	})
 	switch {
 	case err != nil && e.noHost != nil:
@@ -122,7 +123,7 @@ func (e *engine) makeBox(p sandbox.Profile) (runner.Box, error) {
 }
 
 // beginRun writes the first line of the run's trace: its frozen catalog.
-func (a *app) beginRun(d *archive.Dir, c *catalog.Catalog, rules *redact.Rules) (*trace.Run, error) {
+func (a *app) beginRun(d *archive.Dir, c *catalog.Catalog, rules *redact.Rules, autonomous []string) (*trace.Run, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
@@ -130,7 +131,7 @@ func (a *app) beginRun(d *archive.Dir, c *catalog.Catalog, rules *redact.Rules) 
 	h := trace.Header{
 		StartedAt: a.now(), CatalogNames: c.Names(), CatalogSHA256: c.SHA256(),
 		SchemaSHA256: c.SchemaSHA256s(), DefinitionSHA256: c.DefinitionSHA256s(), CatalogDefinitionSHA256: c.DefinitionSHA256(),
-		Version: buildInfo().Version, Host: host, PID: os.Getpid(),
+		Version: buildInfo().Version, Host: host, PID: os.Getpid(), Autonomous: autonomous,
 	}
 	if role := a.role(); role != "" {
 		masked := rules.Text(role)
