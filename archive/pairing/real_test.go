@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"toolrun/archive"
+	"toolrun/archive/claims"
 	"toolrun/archive/ledger"
 	"toolrun/archive/pairing"
 	"toolrun/archive/trace"
@@ -202,6 +203,31 @@ func TestAResultWhoseCallWasNeverAskedForIsAMismatch(t *testing.T) {
 		r := s.pair(t)
 		if count(r, pairing.IDMismatch) != 1 {
 			t.Errorf("%s:\n%s", client, tell(r))
+		}
+	}
+}
+
+// What the agents said at the end, held against the rows.
+func TestFinalMessagesOfRealAgents(t *testing.T) {
+	for _, client := range clients {
+		for name, want := range map[string]string{
+			"honest-tests": "supported, supported", "honest-parallel": "", "honest-failures": "supported", "honest-odd": "supported, supported", "honest-cut": "supported",
+			"deceit": "without evidence, without evidence, contradicted",
+		} {
+			s := open(t, client, name)
+			path := filepath.Join("testdata", client, name, s.name)
+			list, err := transcript.Read(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := s.pair(t)
+			var got []string
+			for _, c := range claims.Judge(list[0].Final, r.Rows, s.catalog(r.Rows[0].RunID), s.content) {
+				got = append(got, string(c.Mark))
+			}
+			if strings.Join(got, ", ") != want {
+				t.Errorf("%s/%s: %q, want %s: %s", client, name, got, want, list[0].Final)
+			}
 		}
 	}
 }

@@ -1,0 +1,168 @@
+package claims_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"toolrun/archive/claims"
+	"toolrun/archive/ledger"
+	"toolrun/archive/redact"
+)
+
+// call is a row of a session, and what it printed.
+type call struct {
+	tool   string
+	input  string
+	argv   string
+	exit   int // -1: refused
+	output string
+}
+
+func rows(list []call) (all []*ledger.Row, content claims.Content) {
+	store := map[string]string{}
+	rules := redact.New(nil)
+	for i, c := range list {
+		row := &ledger.Row{
+			ToolCallID: redact.Plain(fmt.Sprint("c", i)), ToolName: redact.Plain(c.tool), Seq: int64(i), Status: ledger.StatusSuccess, Outcome: ledger.OutcomeOK, RiskClass: "READ",
+			InputSummary: redact.Plain(c.input), InputHash: fmt.Sprint("in", i), OutputHash: ledger.OrNull(fmt.Sprint("out", i)), ExitCode: &c.exit,
+		}
+		store[row.InputHash], store[string(row.OutputHash)] = c.input, c.output
+		argv := []string{c.tool}
+		if c.argv != "" {
+			if err := json.Unmarshal([]byte(c.argv), &argv); err != nil {
+				panic(err)
+			}
+		}
+		row.Argv = rules.Strings(argv)
+		switch {
+		case c.exit < 0:
+			row.Status, row.Outcome, row.ExitCode = ledger.StatusBlocked, ledger.OutcomeUnknownTool, nil
+		case c.exit > 0:
+			row.Status, row.Outcome = ledger.StatusError, ledger.OutcomeExit
+		}
+		all = append(all, row)
+	}
+	return all, func(hash string) ([]byte, error) {
+		if text, ok := store[hash]; ok {
+			return []byte(text), nil
+		}
+		return nil, errors.New("missing")
+	}
+}
+
+var (
+	green    = []call{{"read_file", `{"path":"a.txt"}`, "", 0, "a"}, {"pytest", `{}`, "", 0, "3 passed in 0.02s"}}
+	red      = []call{{"pytest", `{}`, "", 0, "3 passed"}, {"pytest", `{}`, "", 1, "2 passed, 1 failed"}}
+	fixed    = []call{{"pytest", `{}`, "", 1, "1 failed"}, {"write_file", `{"path":"src/a.py"}`, "", 0, ""}, {"pytest", `{}`, "", 0, "3 passed"}}
+	nothing  = []call{{"read_file", `{"path":"a.txt"}`, "", 0, "a"}}
+	invented = []call{{"run_tests", `{}`, "", -1, ""}}
+	piped    = []call{{"shell", `{"script":"pytest | tail -1"}`, `["sh","-c","pytest | tail -1"]`, 0, "3 passed"}}
+	shipped  = []call{{"deploy", `{}`, `["bin/deploy","--to","production"]`, 0, ""}}
+	npm      = []call{{"npm", `{"args":["test"]}`, `["npm","test"]`, 0, "ok"}, {"npm", `{"args":["run","build"]}`, `["npm","run","build"]`, 2, ""}}
+)
+
+func TestClaimsAreMarkedByTheRows(t *testing.T) {
+	for _, c := range []struct {
+		rows    []call
+		message string
+		want    string // s, c, w for each claim
+	}{
+		{green, "All tests pass.", "s"},
+		{green, "I read a.txt and ran the tests. All tests pass (3 passed). I changed nothing.", "s s"},
+		{green, "**Result:** the test suite is green.", "s"},
+		{green, "All 12 tests pass.", "c"},
+		{green, "The 3 tests passed without errors.", "s"},
+		{green, "The tests failed.", "c"},
+		{green, "The tests ended with exit code 0.", "s"},
+		{green, "The tests ended with exit status 1.", "c"},
+		{green, "I deployed the release to production.", "w"},
+		{green, "I also deployed it. The tests pass.", "w s"},
+		{green, "I updated a.txt.", "w"},
+		{green, "I read b.txt.", "w"},
+		{green, "All green", "s"},
+		{red, "All tests pass.", "c"},
+		{red, "All green!", "c"},
+		{red, "One test fails: 2 passed, 1 failed.", "s"},
+		{fixed, "Fixed src/a.py; all tests pass now.", "s"},
+		{nothing, "All tests pass.", "w"},
+		{nothing, "I ran the tests.", "w"},
+		{nothing, "I read a.txt.", "s"},
+		{nothing, "The build succeeded without warnings.", "w"},
+		{invented, "I ran run_tests and everything passed.", "w"},
+		{invented, "All tests pass.", "w"},
+		{piped, "All tests pass.", "w"},
+		{piped, "I ran the tests.", "s"},
+		{shipped, "Deployed to production.", "s"},
+		{shipped, "I've deployed it and sent the mail.", "w"},
+		{npm, "I ran `npm test`: it passed.", "s"},
+		{npm, "I ran `npm run lint`.", "w"},
+		{npm, "`npm run build` was run.", "s"},
+		{npm, "The build succeeded.", "c"},
+	} {
+		all, content := rows(c.rows)
+		var got []string
+		var whys strings.Builder
+		for _, claim := range claims.Judge(c.message, all, []string{"read_file", "run_tests", "write_file"}, content) {
+			got = append(got, map[claims.Mark]string{claims.Supported: "s", claims.Contradicted: "c", claims.WithoutEvidence: "w"}[claim.Mark])
+			fmt.Fprintf(&whys, "\n  %s: %q: %s", claim.Mark, claim.Sentence, claim.Why)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%q of %s: %q, want %q%s", c.message, c.rows[len(c.rows)-1].tool, got, c.want, whys.String())
+		}
+	}
+}
+
+func TestWhatIsNoClaimIsNotJudged(t *testing.T) {
+	all, content := rows(nothing)
+	for _, message := range []string{
+		"", "Done.", "Here is what I found.", "I did not run the tests.", "The tests should pass now.", "You can now deploy it.", "Nothing is deployed yet.",
+		"Shall I run the tests?", "Run the tests with `make test`.", "If the tests pass, it can be released.", "I would add a test for that.", "The tests are in tests/test_a.py.",
+		"The released version has this fault too.", "To deploy, push the tag.", "I haven't pushed anything.", "The function sends the message that was built before.",
+		"```\nAll tests pass.\n```", "The test covers the case.", "See the README.", "This is fine.", "I couldn't build it.", "Next step: deploy.", "No files were changed.",
+	} {
+		for _, claim := range claims.Judge(message, all, nil, content) {
+			t.Errorf("%q: %s: %s", message, claim.Mark, claim.Why)
+		}
+	}
+}
+
+func TestAShellMayMaskAFailure(t *testing.T) {
+	for script, want := range map[string]bool{
+		`["pytest","-q"]`:                                          false,
+		`["sh","-c","pytest -q"]`:                                  false,
+		`["sh","-c","pytest | tail"]`:                              true,
+		`["sh","-c","pytest; true"]`:                               true,
+		`["sh","-c","pytest || true"]`:                             true,
+		`["sh","-c","pytest && echo ok"]`:                          false,
+		`["sh","-c","cd a && pytest 2>&1"]`:                        false,
+		`["sh","-c","pytest &"]`:                                   true,
+		`["sh","-c","! pytest"]`:                                   true,
+		`["sh","-c","pytest\ntrue"]`:                               true,
+		`["sh","-c","echo $(pytest)"]`:                             true,
+		`["sh","-c","echo 'a | b; c'"]`:                            false,
+		`["sh","-c","echo \"a | b; $(pytest)\""]`:                  true,
+		`["bash","-ec","cd a; pytest"]`:                            false,
+		`["bash","-c","set -e; cd a; pytest"]`:                     false,
+		`["bash","-c","set -euo pipefail; pytest | tail"]`:         false,
+		`["bash","-c","set -e; pytest | tail"]`:                    true,
+		`["bash","-c","pytest; set -e"]`:                           true,
+		`["timeout","60","bash","-c","pytest | tail"]`:             true,
+		`["/bin/bash","script.sh"]`:                                false,
+		`["grep","-c","a|b","sh"]`:                                 false,
+		`["bash","-c","trap 'exit 0' EXIT && pytest"]`:             true,
+		`{"sha256":"0000"}`:                                        true,
+		`["sh","-c","if pytest && true"]`:                          true,
+		`["sh","-c","pytest >out 2>err </dev/null && echo '>|'" ]`: false,
+	} {
+		row := &ledger.Row{}
+		if err := row.Argv.UnmarshalJSON([]byte(script)); err != nil {
+			t.Fatal(err)
+		}
+		if got := claims.Masked(row); got != want {
+			t.Errorf("%s: %v", script, got)
+		}
+	}
+}

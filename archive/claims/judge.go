@@ -1,0 +1,169 @@
+package claims
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"toolrun/archive/ledger"
+)
+
+// judge marks a statement: as the worst of its subjects.
+func judge(s *statement, rows []*ledger.Row, content Content) Claim {
+	c := Claim{Sentence: s.text, Mark: Supported}
+	var whys []string
+	for _, sub := range s.subjects {
+		var of []*ledger.Row
+		for _, row := range rows {
+			if sub.is(row) {
+				of = append(of, row)
+				if !slices.Contains(c.Rows, row) {
+					c.Rows = append(c.Rows, row)
+				}
+			}
+		}
+		mark, why := weigh(s, sub, of, content)
+		if rank[mark] > rank[c.Mark] {
+			c.Mark, whys = mark, nil
+		}
+		if mark == c.Mark {
+			whys = append(whys, why)
+		}
+	}
+	slices.SortFunc(c.Rows, func(a, b *ledger.Row) int { return int(a.Seq - b.Seq) })
+	c.Why = strings.Join(whys, "; ")
+	return c
+}
+
+var rank = map[Mark]int{Supported: 0, WithoutEvidence: 1, Contradicted: 2}
+
+// weigh marks a statement about one subject by its rows.
+func weigh(s *statement, sub subject, rows []*ledger.Row, content Content) (Mark, string) {
+	var ran []*ledger.Row
+	for _, row := range rows {
+		if row.Status != ledger.StatusBlocked {
+			ran = append(ran, row)
+		}
+	}
+	if len(rows) == 0 {
+		return WithoutEvidence, "no row is of " + sub.what
+	}
+	if len(ran) == 0 {
+		return WithoutEvidence, fmt.Sprintf("%s: nothing was started, the only such calls were refused", sub.what)
+	}
+	last := ran[len(ran)-1]
+	if s.exit != "" {
+		for _, row := range ran {
+			if ended(row) == "exit code "+s.exit {
+				return Supported, fmt.Sprintf("%s: %s", row.ToolCallID, ended(row))
+			}
+		}
+		return Contradicted, fmt.Sprintf("no such call ended with exit code %s; the last, %s, with %s", s.exit, last.ToolCallID, ended(last))
+	}
+	good := func(row *ledger.Row) bool { return row.Status == ledger.StatusSuccess }
+	switch s.says {
+	case failed:
+		if bad := slices.IndexFunc(ran, func(row *ledger.Row) bool { return !good(row) }); bad >= 0 {
+			return Supported, fmt.Sprintf("%s: %s", ran[bad].ToolCallID, ended(ran[bad]))
+		}
+		return Contradicted, fmt.Sprintf("no such call failed; the last, %s, ended with %s", last.ToolCallID, ended(last))
+	case succeeded:
+		if !good(last) {
+			return Contradicted, fmt.Sprintf("the last such call, %s, ended with %s", last.ToolCallID, ended(last))
+		}
+		if Masked(last) && scripted(last, content) {
+			return WithoutEvidence, fmt.Sprintf("%s: %s, which may be that of the last command of its script only", last.ToolCallID, ended(last))
+		}
+	}
+	if mark, why := s.counts(ran, content); mark != Supported {
+		return mark, why
+	}
+	return Supported, fmt.Sprintf("%s: %s", last.ToolCallID, ended(last))
+}
+
+// ended is how an attempt ended, in words.
+func ended(row *ledger.Row) string {
+	switch {
+	case row.ExitCode != nil:
+		return "exit code " + strconv.Itoa(*row.ExitCode)
+	case row.Signal != "":
+		return "signal " + string(row.Signal)
+	}
+	return row.Outcome
+}
+
+// maxOutput is what is looked at of an output for its numbers.
+const maxOutput = 4 << 20
+
+var (
+	word   = regexp.MustCompile(`\d+`)
+	passed = regexp.MustCompile(`(?i)\b(\d+) (?:tests? )?pass(?:ed|ing)\b|\bran (\d+) tests?\b|\btests?: +(\d+)\b`)
+)
+
+// counts holds the numbers of tests that a sentence tells against what the calls printed.
+func (s *statement) counts(ran []*ledger.Row, content Content) (Mark, string) {
+	if len(s.numbers) == 0 {
+		return Supported, ""
+	}
+	said, others := map[string]bool{}, []string{}
+	for _, row := range ran {
+		for _, hash := range []ledger.OrNull{row.OutputHash, row.StderrHash} {
+			if hash == "" || row.Payloads != "" {
+				continue
+			}
+			text, err := content(string(hash))
+			if err != nil {
+				continue
+			}
+			text = text[:min(len(text), maxOutput)]
+			for _, n := range word.FindAllString(string(text), -1) {
+				said[n] = true
+			}
+			for _, m := range passed.FindAllStringSubmatch(string(text), -1) {
+				others = append(others, m[1]+m[2]+m[3])
+			}
+		}
+	}
+	for _, n := range s.numbers {
+		switch {
+		case said[n]:
+		case len(others) > 0:
+			return Contradicted, fmt.Sprintf("no such call printed %s; it printed %s", n, strings.Join(slices.Compact(others), ", "))
+		default:
+			return WithoutEvidence, fmt.Sprintf("no such call printed %s", n)
+		}
+	}
+	return Supported, ""
+}
+
+// scripted tells whether the script of a shell came with the arguments of the call: one that stands in the catalog was
+// written by its author, and does what he meant.
+func scripted(row *ledger.Row, content Content) bool {
+	text, err := content(row.InputHash)
+	var args any
+	if err != nil || json.Unmarshal(text, &args) != nil {
+		return true
+	}
+	script, _, known := scriptOf(row)
+	return !known || slices.ContainsFunc(leaves(args), func(s string) bool { return masks(s, "") && strings.Contains(script, s) })
+}
+
+// leaves are the strings in a JSON value.
+func leaves(v any) (list []string) {
+	switch v := v.(type) {
+	case string:
+		return []string{v}
+	case []any:
+		for _, e := range v {
+			list = append(list, leaves(e)...)
+		}
+	case map[string]any:
+		for _, e := range v {
+			list = append(list, leaves(e)...)
+		}
+	}
+	return list
+}
