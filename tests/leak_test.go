@@ -270,7 +270,7 @@ required = true
 		if f.Outcome != "exit" || !strings.HasSuffix(f.Stdout, fmt.Sprintf("\ngot %d", len(r.note))) || !strings.HasPrefix(f.Stderr, "first\n") {
 			t.Errorf("call %d: %s", i, f.Text)
 		}
-		s.send(request(100*i+99, strings.Repeat("m", 90)+" "+r.refused[0]["name"].(string), nil))
+		s.send(request(100*i+99, strings.Repeat("m", 60)+" "+r.refused[0]["name"].(string), nil))
 		if _, err := s.tryAnswer(fmt.Sprint(100*i+99), patience); err != nil {
 			t.Error(err)
 		}
