@@ -178,3 +178,51 @@ func openDir(dataDir string) (*os.File, error) { return os.Open(filepath.Join(da
 func socketAddress(dir *os.File, run string) string {
 	return fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), run+socketSuffix)
 }
+
+// Facts is what a person must see before the call may run, each with its name. At most maxChars of arguments and of argv
+// are in it; what is left out is counted. Nothing is escaped.
+func (c *Call) Facts(maxChars int) [][2]string {
+	facts := [][2]string{{"call", c.ToolCallID.String()}, {"tool", c.Tool.String() + ", " + c.Risk}}
+	add := func(name, value string) {
+		if value != "" {
+			facts = append(facts, [2]string{name, value})
+		}
+	}
+	if !c.Argv.IsNull() {
+		add("argv", shorten(c.Argv.String(), maxChars))
+	}
+	add("arguments", shorten(c.Arguments.String(), maxChars))
+	add("runs in", c.Cwd.String())
+	add("may write", words(c.Write))
+	add("network", words(c.Network))
+	if c.Timeout > 0 {
+		add("timeout", (time.Duration(c.Timeout) * time.Millisecond).String())
+	}
+	asks := "session " + c.SessionID.String()
+	if c.Client != nil {
+		asks = c.Client.String() + ", " + asks
+	}
+	add("asked by", asks)
+	return facts
+}
+
+func words(texts []redact.Text) string {
+	list := make([]string, len(texts))
+	for i, t := range texts {
+		list[i] = t.String()
+	}
+	if len(list) == 0 {
+		return "nothing"
+	}
+	return strings.Join(list, ", ")
+}
+
+func shorten(s string, maxChars int) string {
+	n := 0
+	for i := range s {
+		if n++; n > maxChars {
+			return fmt.Sprintf("%s … and %d bytes more, which toolrun pending --json shows", s[:i], len(s)-i)
+		}
+	}
+	return s
+}

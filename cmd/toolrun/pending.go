@@ -130,42 +130,11 @@ const maxShownChars = 4000
 // question is what a person must see before a call may run.
 func (a *app) question(c *held.Call) *table {
 	t := &table{columns: make([]column, 2)}
-	t.add(cell{text: "call"}, cell{c.ToolCallID.String(), bold})
-	t.add(cell{text: "tool"}, cell{c.Tool.String() + ", " + c.Risk, riskColour(c.Risk)})
-	if !c.Argv.IsNull() {
-		t.text("argv", shownPart(c.Argv.String()))
+	colours := map[string]colour{"call": bold, "tool": riskColour(c.Risk)}
+	for _, fact := range c.Facts(maxShownChars) {
+		t.add(cell{text: fact[0]}, cell{fact[1], colours[fact[0]]})
 	}
-	t.text("arguments", shownPart(c.Arguments.String()))
-	if cwd := c.Cwd.String(); cwd != "" {
-		t.text("runs in", cwd)
-	}
-	t.text("may write", texts(c.Write))
-	t.text("network", texts(c.Network))
-	t.text("timeout", duration(time.Duration(c.Timeout)*time.Millisecond))
-	asks := "session " + c.SessionID.String()
-	if c.Client != nil {
-		asks = c.Client.String() + ", " + asks
-	}
-	t.text("asked by", asks)
 	return t
-}
-
-func texts[T fmt.Stringer](values []T) string {
-	words := make([]string, len(values))
-	for i, v := range values {
-		words[i] = v.String()
-	}
-	return list(words)
-}
-
-func shownPart(s string) string {
-	left := 0
-	for i := range s {
-		if left++; left > maxShownChars {
-			return s[:i] + fmt.Sprintf(" … and %s more, which toolrun pending --json shows", size(int64(len(s)-i)))
-		}
-	}
-	return s
 }
 
 func (a *app) allowCmd() *cobra.Command {
@@ -222,7 +191,7 @@ func (a *app) answer(id string, allow bool, reason string) error {
 		return printJSON(a.stdout, map[string]any{"tool_call_id": e.ToolCallID, "allowed": allow})
 	}
 	word := map[bool]string{true: "allowed", false: "denied"}[allow]
-	return a.say("%s: %s %s, %s", word, e.Tool.String(), shownPart(e.Arguments.String()), e.ToolCallID.String())
+	return a.say("%s: %s %s, %s", word, e.Tool.String(), e.Arguments.String(), e.ToolCallID.String())
 }
 
 func findHeld(list []held.Entry, id string) (*held.Entry, error) {

@@ -82,7 +82,9 @@ func (s *server) dispatch(m message, b *batch) *request {
 		s.notified(m)
 		return nil
 	case isResponse:
-		s.log.Debug("a response to no request of ours is dropped")
+		if !s.questions.answered(&m) {
+			s.log.Debug("a response to no request of ours is dropped")
+		}
 		return nil
 	}
 	if b != nil {

@@ -2,13 +2,16 @@ package rpc
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"toolrun/archive/held"
 	"toolrun/archive/ledger"
 	"toolrun/runner"
 )
@@ -38,18 +41,40 @@ func (s *server) firstCall(r *request) (_ mcp.Result, err error) {
 	return new(answered), nil
 }
 
-// call hands a tools/call to the backend and gives its reply as a CallToolResult. The context is the request's own, not
+// call hands a tools/call to the backend, or takes up one that it has already. The context is the request's own, not
 // the SDK's, which also ends when nothing more can be read.
 func (s *server) call(r *request) ([]byte, error) {
+	if r.meta.modern() && !isNull(r.state) {
+		return s.resume(r)
+	}
 	req := runner.Request{Name: r.name, Arguments: r.arguments, Origin: s.originOf(r)}
 	s.announce(req.Origin)
+	if s.asks[r.name] {
+		switch {
+		case r.meta.modern() && r.meta.elicits:
+			r.reached = true
+			return s.attend(r, s.park(r, req))
+		case r.session == s.handshake && s.who.elicits():
+			var asking sync.Mutex
+			req.Ask = func(ctx context.Context, c held.Call) runner.Said {
+				asking.Lock()
+				defer asking.Unlock()
+				return s.elicit(ctx, c)
+			}
+			defer asking.Lock() // no question is asked or taken back behind the answer
+		}
+	}
 	if r.meta.progressToken != nil {
 		p := newProgress(r.ctx, s.out, r.meta.progressToken)
 		defer p.stop() // before the answer is sent
 		req.Progress = p.tell
 	}
 	r.reached = true
-	reply := s.backend.Call(r.ctx, req)
+	return s.replied(r, s.backend.Call(r.ctx, req))
+}
+
+// replied gives the backend's reply as a CallToolResult.
+func (s *server) replied(r *request, reply runner.Reply) ([]byte, error) {
 	facts, err := encode(reply.Facts())
 	if err != nil {
 		return nil, fmt.Errorf("encode the facts of a call: %w", err)

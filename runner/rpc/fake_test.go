@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"toolrun/archive/held"
 	"toolrun/archive/ledger"
 	"toolrun/archive/redact"
 	"toolrun/catalog"
@@ -46,6 +47,7 @@ func newFake(names ...string) *fake {
 			Risk:        "READ",
 			Schema:      json.RawMessage(`{"additionalProperties":false,"properties":{"n":{"maximum":9007199254740993,"type":"integer"}},"type":"object"}`),
 			Sandbox:     catalog.Sandbox{Network: "none"},
+			Approval:    map[bool]string{true: catalog.ApprovalAsk, false: catalog.ApprovalAuto}[name == "ask"],
 		})
 	}
 	return f
@@ -178,10 +180,62 @@ func (f *fake) run(ctx context.Context, r runner.Request, reply *runner.Reply) {
 			}
 			time.Sleep(450 * time.Millisecond)
 		}
+	case "ask": // a person; without an answer until the test lets it end, as toolrun allow and deny would
+		f.ask(ctx, r, reply)
 	case "boom":
 		panic("boom with an argument")
 	case "unrecorded":
 		*reply = runner.Reply{Err: runner.ErrLedgerUnavailable}
+	}
+}
+
+// ask holds the call as the runner does, with one way of asking beside the client's.
+func (f *fake) ask(ctx context.Context, r runner.Request, reply *runner.Reply) {
+	row := reply.Row
+	f.mu.Lock()
+	gate := make(chan struct{})
+	f.running[string(r.Arguments)] = gate
+	f.mu.Unlock()
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
+	said := make(chan runner.Said, 1)
+	if r.Ask == nil {
+		f.note("held, nobody to ask")
+	} else {
+		argv, _ := redact.New(nil).JSON([]byte(`["deploy","--to","\u001b[2J"]`))
+		arguments, _ := redact.New(nil).JSON([]byte(`{"to":"\u202eprod"}`))
+		go func() {
+			said <- r.Ask(asking, held.Call{
+				ToolCallID: row.ToolCallID, SessionID: redact.Plain("s"), Tool: row.ToolName, Risk: "SEND", Argv: argv, Arguments: arguments,
+				Cwd: redact.Plain("/w"), Write: []redact.Text{redact.Plain("/w")}, Network: []redact.Text{redact.Plain("none")}, Timeout: 5000,
+				ExpiresAt: ledger.FormatTime(time.Now().Add(5 * time.Minute)),
+			})
+		}()
+	}
+	expired := time.NewTimer(5 * time.Minute)
+	defer expired.Stop()
+	for {
+		select {
+		case s := <-said:
+			f.note("said answered=%t allow=%t via=%q", s.Answered, s.Allow, s.By.Via)
+			if s.Answered && !s.Allow {
+				row.Status, row.Outcome, row.ExitCode, reply.Message = "blocked", "declined", nil, "declined"
+			}
+			if s.Answered {
+				return
+			}
+		case <-gate:
+			return
+		case <-expired.C:
+			row.Status, row.Outcome, row.ExitCode, reply.Message = "blocked", "approval_unavailable", nil, "nobody answered"
+			return
+		case <-ctx.Done():
+			row.Status, row.Outcome, row.ExitCode, reply.Message = "error", "interrupted", nil, context.Cause(ctx).Error()
+			if errors.Is(context.Cause(ctx), runner.ErrCancelled) {
+				row.Status, row.Outcome = "blocked", "cancelled"
+			}
+			return
+		}
 	}
 }
 

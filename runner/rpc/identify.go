@@ -31,6 +31,7 @@ type identified struct {
 
 	mu               sync.Mutex
 	client, protocol string              // told by initialize
+	asksUser         bool                // the client said there that it can ask its user
 	announced        map[string]struct{} // sessions that the backend was told of
 }
 
@@ -47,10 +48,17 @@ func (w *identified) launched(getenv func(string) string) {
 }
 
 // initialize keeps what the handshake told and agreed on.
-func (w *identified) initialize(client, protocol string) {
+func (w *identified) initialize(client string, elicits bool, protocol string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.client, w.protocol = client, protocol
+	w.client, w.protocol, w.asksUser = client, protocol, elicits
+}
+
+// elicits says whether the client of the handshake can ask its user.
+func (w *identified) elicits() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.asksUser
 }
 
 // origin completes what a request says of itself; handshake: it belongs to the session that began with initialize.

@@ -31,7 +31,7 @@ type inflight struct {
 	last    int64
 	byID    map[string]*request // by the client's id
 	bySeq   map[int64]*request
-	owed    int           // final answers that are still to come: an open subscriptions/listen owes none
+	owed    int           // final answers that are still to come, and calls that go on without a request: an open subscriptions/listen owes none
 	drained chan struct{} // closed as soon as owed is 0 after drain was called
 }
 
@@ -81,6 +81,20 @@ func (t *inflight) settle(seq int64) *request {
 	return r
 }
 
+// owe says that a call goes on without a request, until paid.
+func (t *inflight) owe() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.owed++
+}
+
+// paid says that such a call has ended.
+func (t *inflight) paid() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.settled()
+}
+
 // release says that the request is done with: its answer is on its way, or it has none.
 func (t *inflight) release(r *request) {
 	r.cancel(nil)
@@ -89,6 +103,11 @@ func (t *inflight) release(r *request) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.settled()
+}
+
+// settled counts one answer or call less. The caller holds mu.
+func (t *inflight) settled() {
 	t.owed--
 	if t.owed == 0 && t.drained != nil {
 		close(t.drained)

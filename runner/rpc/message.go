@@ -24,6 +24,8 @@ type message struct {
 	call      bool // there is a name that can be read: accepted or refused, it goes to the backend
 	name      string
 	arguments json.RawMessage // any value, digit for digit; nil where there are none
+	state     []byte          // requestState, and the next inputResponses; any value
+	responses []byte
 }
 
 // parse understands one message. A fault that has an id has a legal one. With a fault the message holds what could be
@@ -83,6 +85,7 @@ func (m *message) take(e *envelope) (wrongMeta *fault) {
 	}
 	if m.method == methodCall && isString(e.name) {
 		m.call, m.name, m.arguments = true, unquote(e.name), e.arguments
+		m.state, m.responses = e.state, e.responses
 	}
 	return wrongMeta
 }

@@ -25,6 +25,7 @@ type meta struct {
 	origin        runner.Origin
 	era           []byte // JSON object of the members under mcpPrefix; nil where there are none
 	progressToken []byte // JSON text of a string or a number
+	elicits       bool   // the request says that its client can ask its user
 }
 
 // parseMeta reads an object that is known to be valid JSON. A toolrun/ key that is ours and has a value of the wrong kind
@@ -120,6 +121,8 @@ func (m *meta) eraMember(name string, v []byte) {
 		m.origin.Protocol = label(v)
 	case "clientInfo":
 		m.origin.Client = clientOf(v)
+	case "clientCapabilities":
+		m.elicits = elicits(v)
 	}
 	sep := byte(',')
 	if m.era == nil {

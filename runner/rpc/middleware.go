@@ -65,7 +65,7 @@ func (s *server) initialize(ctx context.Context, method string, req mcp.Request,
 	if err != nil {
 		return nil, err
 	}
-	s.who.initialize(clientOf(orNull(memberOf(r.params, "clientInfo"))), res.(*mcp.InitializeResult).ProtocolVersion)
+	s.who.initialize(clientOf(orNull(memberOf(r.params, "clientInfo"))), elicits(memberOf(r.params, "capabilities")), res.(*mcp.InitializeResult).ProtocolVersion)
 	s.announce(s.originOf(r))
 	return res, nil
 }

@@ -15,6 +15,7 @@ type envelope struct {
 	folded                      bool // a member is written as one of the envelope's, but for case
 
 	name, arguments, meta []byte // members of params
+	state, responses      []byte // requestState and inputResponses of a call that was asked (MCP 2026-07-28)
 	foldedParams          bool   // the same for the members of params that tools/call knows
 	foldedMeta            bool
 }
@@ -77,6 +78,10 @@ func (p *parser) params(line []byte, e *envelope) ([]byte, error) {
 			e.arguments = v
 		case "_meta":
 			e.meta = v
+		case "requestState":
+			e.state = v
+		case "inputResponses":
+			e.responses = v
 		default:
 			e.foldedParams = e.foldedParams || folds(name, "name", "arguments")
 			e.foldedMeta = e.foldedMeta || folds(name, "_meta")

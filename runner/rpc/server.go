@@ -71,10 +71,14 @@ type server struct {
 	interrupt context.CancelCauseFunc
 
 	mcp       *mcp.Server
-	tools     []*mcp.Tool // frozen
-	handshake *session    // of who began with initialize
-	stateless *session    // of everybody else
+	tools     []*mcp.Tool     // frozen
+	asks      map[string]bool // tools that ask a person; frozen
+	handshake *session        // of who began with initialize
+	stateless *session        // of everybody else
 	who       identified
+	questions questions
+	states    *states
+	ended     chan struct{} // closed when nothing more will be read
 
 	// initialized says that initialize was read and has not failed: requests that do not say their protocol belong to it.
 	initialized atomic.Bool
@@ -132,10 +136,16 @@ func newServer(ctx context.Context, cfg Config) *server {
 		backend: cfg.Backend,
 		out:     newWriter(cfg.Out, cfg.Logger),
 		open:    newInflight(),
+		asks:    make(map[string]bool),
+		states:  newStates(),
+		ended:   make(chan struct{}),
 	}
 	s.calls, s.interrupt = context.WithCancelCause(context.WithoutCancel(ctx))
 	s.who.launched(cfg.Getenv)
 	s.tools = listed(s.backend.Tools())
+	for _, t := range s.backend.Tools() {
+		s.asks[t.Name] = t.Approval == catalog.ApprovalAsk
+	}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "toolrun", Version: cfg.Version}, &mcp.ServerOptions{
 		Instructions: s.backend.Instructions(),
 		Logger:       slog.New(errorsOnly{cfg.Logger.Handler()}),
@@ -159,6 +169,7 @@ func (h errorsOnly) Enabled(ctx context.Context, l slog.Level) bool {
 // drain brings everything that was read to its end, and then the sessions. In has ended, or ctx has.
 func (s *server) drain(ctx context.Context) {
 	drained := s.open.drain()
+	close(s.ended)
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	var grace <-chan time.Time

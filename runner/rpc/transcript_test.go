@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +25,8 @@ var update = flag.Bool("update", false, "write what the server answers into test
 //	>  is sent by the client, "> " and the newline left out
 //	<  must come from the server, in this order, before the client sends its next line or the clock goes on
 //	=  is done by the test: "eof", "sleep 1s", "open ARGUMENTS" (of a call of the tool "gate"), "stop" (a signal came)
+//
+// STATE1, STATE2, … stand for the requestStates that the server gave.
 //
 // After the last line stdin ends, and Serve must return nil (context.Canceled after "stop"). The section "backend" is
 // what the backend was told. "env" is the launch environment, "tools" the names of the tools.
@@ -79,6 +83,8 @@ func env(section string) func(string) string {
 	return func(name string) string { return values[name] }
 }
 
+var requestState = regexp.MustCompile(`"requestState":"([^"]+)"`)
+
 // play runs the ">" and "=" lines of a transcript and returns it with the "<" lines that the server gave.
 func play(t *testing.T, backend *fake, getenv func(string) string, transcript string) string {
 	stdin, client := io.Pipe()
@@ -90,9 +96,14 @@ func play(t *testing.T, backend *fake, getenv func(string) string, transcript st
 		ended <- Serve(ctx, Config{In: stdin, Out: &out, Backend: backend, Version: "1.0", Getenv: getenv})
 	}()
 	var got strings.Builder
+	var states []string
 	heard := func() {
 		synctest.Wait()
 		for line := range strings.Lines(out.take()) {
+			if m := requestState.FindStringSubmatch(line); m != nil {
+				states = append(states, m[1])
+				line = strings.Replace(line, m[1], fmt.Sprintf("STATE%d", len(states)), 1)
+			}
 			got.WriteString("< " + line)
 		}
 	}
@@ -102,7 +113,11 @@ func play(t *testing.T, backend *fake, getenv func(string) string, transcript st
 		case strings.HasPrefix(line, "<"):
 			continue
 		case strings.HasPrefix(line, "> "):
-			io.WriteString(client, line[2:])
+			sent := line[2:]
+			for i, state := range states {
+				sent = strings.ReplaceAll(sent, fmt.Sprintf("STATE%d", i+1), state)
+			}
+			io.WriteString(client, sent)
 		case strings.HasPrefix(line, "= "):
 			verb, arg, _ := strings.Cut(strings.TrimSpace(line[2:]), " ")
 			switch verb {
