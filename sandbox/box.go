@@ -122,6 +122,9 @@ func (b *Box) build() error {
 		h := b.host
 		if b.root, b.buildErr = h.newTmpfs(); b.buildErr != nil {
 			b.buildErr = fmt.Errorf("make a root directory: %w", b.buildErr)
+			if h.outer >= 0 && refusedUserNS(b.buildErr) { // the namespace was allowed, and nothing in it
+				b.buildErr = errUserNS{b.buildErr}
+			}
 			return
 		}
 		if b.template, b.buildErr = h.newTemplate(b.view, b.root); b.buildErr != nil {

@@ -56,7 +56,10 @@ func Doctor() []Check {
 			}
 		}
 		if err != nil {
-			c = Check{Name: w, Why: err.Error(), Remedy: "start toolrun as root, on Linux 5.12 or newer (in a container: --privileged)"}
+			c = Check{Name: w, Why: err.Error(), Remedy: "start toolrun as root, on Linux 5.13 or newer (in a container: --privileged)"}
+			if refused := (errUserNS{}); errors.As(err, &refused) {
+				c.Why, c.Remedy = refused.why(), userNSRemedy(readSwitch)
+			}
 		}
 		checks = append(checks, c)
 	}

@@ -1,8 +1,10 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -13,21 +15,39 @@ import (
 // outer one, in which it has all capabilities over what is made there, and its own uid and gid are all that is mapped
 // (user_namespaces(7)). Either way a tool runs in a user namespace below that, where it has none.
 
-// errUserNS says what to do where an ordinary user may not have user namespaces.
+// errUserNS is a user namespace that this host does not allow, or that it allows and then refuses what is done in it.
 type errUserNS struct{ err error }
 
-func (e errUserNS) Error() string {
-	why := "this host does not allow user namespaces to ordinary users"
-	if b, err := os.ReadFile("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"); err == nil && len(b) > 0 && b[0] == '1' {
-		why += ": AppArmor refuses them (give the toolrun binary a profile with \"userns,\", or: sysctl kernel.apparmor_restrict_unprivileged_userns=0)"
-	} else if b, err := os.ReadFile("/proc/sys/kernel/unprivileged_userns_clone"); err == nil && len(b) > 0 && b[0] == '0' {
-		why += " (sysctl kernel.unprivileged_userns_clone=1)"
-	} else if b, err := os.ReadFile("/proc/sys/user/max_user_namespaces"); err == nil && string(b) == "0\n" {
-		why += " (sysctl user.max_user_namespaces=15000)"
-	} else {
-		why += " (in a container: run it with --privileged, or with a seccomp profile that allows them)"
+func (e errUserNS) Error() string { return e.why() + "; " + userNSRemedy(readSwitch) }
+
+func (e errUserNS) why() string {
+	return "this host does not allow the user namespaces that a box needs: " + e.err.Error()
+}
+
+// userNSRemedy is what to do about it, by the first of the kernel's switches that is off. read gives the content of a file,
+// "" where there is none.
+func userNSRemedy(read func(path string) string) string {
+	const orRoot = "; or start toolrun as root"
+	switch {
+	case strings.HasPrefix(read("/proc/sys/user/max_user_namespaces"), "0"):
+		return "sysctl user.max_user_namespaces=15000"
+	case strings.HasPrefix(read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"), "1"):
+		return `AppArmor restricts them: give the toolrun binary an AppArmor profile with "userns,", or sysctl kernel.apparmor_restrict_unprivileged_userns=0` + orRoot
+	case strings.HasPrefix(read("/proc/sys/kernel/unprivileged_userns_clone"), "0"):
+		return "sysctl kernel.unprivileged_userns_clone=1" + orRoot
 	}
-	return fmt.Sprintf("%s; or start toolrun as root: %v", why, e.err)
+	return "in a container: run it with --privileged, or with seccomp and AppArmor profiles that allow user namespaces and mounts in them; else start toolrun as root"
+}
+
+func readSwitch(path string) string {
+	b, _ := os.ReadFile(path)
+	return string(b)
+}
+
+// refusedUserNS tells whether an error is of a host that refuses user namespaces or what is done in them, and so of
+// one that has a switch for it.
+func refusedUserNS(err error) bool {
+	return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EUSERS)
 }
 
 func (e errUserNS) Unwrap() error { return e.err }
@@ -73,7 +93,7 @@ func (h *Host) userNS(id ids) (int, error) {
 	}
 	fd, err := newUserNS(h.child(), id, h.outer >= 0)
 	if err != nil {
-		return -1, fmt.Errorf("make user namespace for %d:%d: %w", id.uid, id.gid, err)
+		return -1, errUserNS{fmt.Errorf("make user namespace for %d:%d: %w", id.uid, id.gid, err)}
 	}
 	h.users[id] = fd
 	return fd, nil
