@@ -23,7 +23,7 @@ func (p *pairer) learnServers() {
 }
 
 // judge says what became of a call.
-func (p *pairer) judge(item *Item, t *transcript.Transcript) {
+func (p *pairer) judge(item *Item) {
 	c := item.Call
 	tool, of := p.resolve(c)
 	item.Tool = tool

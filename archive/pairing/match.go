@@ -23,11 +23,11 @@ func (p *pairer) byID() {
 			own[id] = append(own[id], row)
 		}
 	}
-	for i, item := range p.items {
+	for _, item := range p.items {
 		c := item.Call
 		var rows []*ledger.Row
 		if c.ID != "" {
-			rows = p.nearest(own[c.ID], c, p.of[i].SessionID)
+			rows = p.nearest(own[c.ID], c, item.From.SessionID)
 		}
 		if row := ours[namedBy(c.Result)]; rows == nil && row != nil && row.ClientCallID == nil {
 			rows = []*ledger.Row{row}

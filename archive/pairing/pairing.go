@@ -46,11 +46,12 @@ var Kinds = []Kind{Paired, Altered, Orphan, Invented, Bypassed, Unreported, IDMi
 // Item is one call: of the transcript, of the ledger, or of both.
 type Item struct {
 	Kind   Kind
-	Call   *transcript.Call // nil: unreported, id_mismatch
-	CallID string           // the client's id
-	Tool   string           // as the catalog names it, as far as that is known
-	Rows   []*ledger.Row    // its attempts, in the order of seq
-	Why    string           // in a sentence; of a paired call what could not be compared
+	Call   *transcript.Call       // nil: unreported, id_mismatch
+	From   *transcript.Transcript // of Call
+	CallID string                 // the client's id
+	Tool   string                 // as the catalog names it, as far as that is known
+	Rows   []*ledger.Row          // its attempts, in the order of seq
+	Why    string                 // in a sentence; of a paired call what could not be compared
 }
 
 // Row is the last attempt, nil where there is none.
@@ -88,15 +89,14 @@ func Pair(list []*transcript.Transcript, rec Record) *Report {
 	for _, t := range list {
 		p.prefixed = p.prefixed || t.Prefixed()
 		for _, c := range t.Calls {
-			p.items = append(p.items, &Item{Call: c, CallID: c.ID})
-			p.of = append(p.of, t)
+			p.items = append(p.items, &Item{Call: c, From: t, CallID: c.ID})
 		}
 	}
 	p.byID()
 	p.findScope(list)
 	p.byContent()
-	for i, item := range p.items {
-		p.judge(item, p.of[i])
+	for _, item := range p.items {
+		p.judge(item)
 	}
 	for _, t := range list {
 		for _, s := range t.Stray {
@@ -110,7 +110,6 @@ type pairer struct {
 	rec      Record
 	prefixed bool
 	items    []*Item
-	of       []*transcript.Transcript // of each item
 	used     map[*ledger.Row]bool
 	names    map[string]string // of the catalogs in scope, by their folded form
 	servers  map[string]bool   // names under which the client has toolrun

@@ -62,8 +62,10 @@ func read(path string, in *bufio.Reader) (*Transcript, error) {
 			return nil, err
 		}
 		bad := line.Damaged()
-		if bad == nil && r == nil && line.No == 1 && !json.Valid(line.Text) {
-			return readWhole(path) // or an empty one
+		if line.No == 1 && !json.Valid(line.Text) {
+			if t, err := readWhole(path); t != nil || err != nil {
+				return t, err
+			}
 		}
 		if bad == nil && !json.Valid(line.Text) {
 			bad = errors.New("not valid JSON")
@@ -97,14 +99,11 @@ func read(path string, in *bufio.Reader) (*Transcript, error) {
 	return t, nil
 }
 
-// readWhole reads a document that spans lines.
+// readWhole reads a document that spans lines; nil where the file is none.
 func readWhole(path string) (*Transcript, error) {
 	text, err := os.ReadFile(path)
-	if err != nil {
+	if err != nil || !json.Valid(text) {
 		return nil, err
-	}
-	if !json.Valid(text) {
-		return nil, fmt.Errorf("%s: %w", path, ErrFormat)
 	}
 	r := sniff(path, text)
 	if r == nil {

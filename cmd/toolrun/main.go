@@ -134,6 +134,7 @@ func (a *app) rootCmd() *cobra.Command {
 		a.sessionsCmd(), a.sessionCmd(), a.showCmd(), a.outputCmd(),
 		a.reportCmd(), a.uiCmd(),
 		a.pricesCmd(),
+		a.auditCmd(),
 		a.proveCmd(), a.verifyCmd(),
 		a.versionCmd(),
 	)
