@@ -69,7 +69,8 @@ func (l *loader) readDefaults(defaults layer) {
 func (l *loader) readBehaviour(tool *Tool, t *table) {
 	tool.Cwd = notEmpty(t, "cwd", ".")
 	tool.User = notEmpty(t, "user", "")
-	tool.StderrMerge = t.oneOf("stderr", "separate", "separate", "merge") == "merge"
+	tool.Terminal = readTerminal(tool, t)
+	readStderr(tool, t)
 	tool.BestEffort = t.oneOf("isolation", "required", "required", "best-effort") == "best-effort"
 	tool.Timeout = t.duration("timeout", defaultTimeout, time.Millisecond)
 	tool.Concurrency = int(t.integer("concurrency", 0, 1, maxConcurrency))
@@ -83,7 +84,6 @@ func (l *loader) readBehaviour(tool *Tool, t *table) {
 		_, at, _ := t.get("mode")
 		at.fail(fmt.Sprintf("mode = %q %s; write mode = \"call\"", mode, notYet))
 	}
-	readPTY(t)
 }
 
 func notEmpty(t *table, key, def string) string {
@@ -167,26 +167,4 @@ func readToolchains(t *table) Toolchains {
 	}
 	at.fail(`must be "auto", "none" or an array of program names and absolute paths, not ` + kindOf(v))
 	return Toolchains{Auto: true}
-}
-
-// readPTY accepts pty = false and refuses by name what asks for a terminal.
-func readPTY(t *table) {
-	v, at, ok := t.get("pty")
-	switch p := v.(type) {
-	case bool:
-		ok = p
-	case map[string]any:
-		size := t.child("pty")
-		size.integer("rows", 24, 1, 65535)
-		size.integer("cols", 80, 1, 65535)
-		size.done()
-	default:
-		if ok {
-			at.fail("must be true, false or { rows = 24, cols = 80 }, not " + kindOf(v))
-		}
-		return
-	}
-	if ok {
-		at.fail("a terminal (pty) " + notYet + "; write pty = false")
-	}
 }

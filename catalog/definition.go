@@ -13,9 +13,9 @@ import (
 //	(0 is none), cwd, dash (sorted names of the parameters with dash = true), description, env ({variable: value or
 //	"$secret:NAME"}, never a secret's value), env_pass, isolation, limits {cpu, cpu_time_ms, file_size_bytes, files,
 //	memory_bytes, output_bytes, output_total_bytes, pids, swap_bytes}, mode ("call"), ok_exit_codes (sorted), optional,
-//	path (sorted names of the parameters with format = "path"), preview_bytes, pty (false), redact, retry {backoff_ms,
-//	max, on}, risk, sandbox {cache, hide, network ("none", "host" or a sorted array), ptrace, read, write}, schema
-//	(Tool.Schema, in place of params, schema and schema_file), stderr, stdin (null where none), timeout_ms, title,
+//	path (sorted names of the parameters with format = "path"), preview_bytes, pty (false or {cols, rows}), redact, retry
+//	{backoff_ms, max, on}, risk, sandbox {cache, hide, network ("none", "host" or a sorted array), ptrace, read, write}, schema
+//	(Tool.Schema, in place of params, schema and schema_file), stderr ("merge" with a pty), stdin (null where none), timeout_ms, title,
 //	toolchains ("auto", "none" or an array), user ("" is toolrun's own)
 //
 // Paths stand as the catalog writes them; nothing that was looked up on the host is in it.
@@ -36,7 +36,7 @@ func definition(t *Tool) json.RawMessage {
 		"cwd": t.Cwd, "dash": t.paramsThat(func(p *param) bool { return p.dash }), "description": t.Description, "env": env,
 		"env_pass": some(t.EnvPass), "isolation": choose(t.BestEffort, "best-effort", "required"),
 		"limits": limitsObject(t.Limits), "mode": "call", "ok_exit_codes": t.OKExitCodes, "optional": t.Optional,
-		"path": t.paramsThat(func(p *param) bool { return p.path }), "preview_bytes": t.PreviewBytes, "pty": false,
+		"path": t.paramsThat(func(p *param) bool { return p.path }), "preview_bytes": t.PreviewBytes, "pty": t.Terminal.object(),
 		"redact": t.Redact,
 		"retry":  map[string]any{"backoff_ms": t.Retry.Backoff.Milliseconds(), "max": t.Retry.Max, "on": some(t.Retry.On)},
 		"risk":   t.Risk,

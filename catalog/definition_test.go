@@ -26,6 +26,17 @@ func TestDefinitionIsTheDocumentedObject(t *testing.T) {
 	}
 }
 
+func TestATerminalIsInTheDefinition(t *testing.T) {
+	plain, sized := tool(t, head+"pty = true\n"), tool(t, head+"pty = { rows = 24, cols = 80 }\nstderr = \"merge\"\n")
+	if plain.DefinitionSHA256 != sized.DefinitionSHA256 || !strings.Contains(string(plain.Definition), `"pty":{"cols":80,"rows":24}`) {
+		t.Errorf("%s\n%s", plain.Definition, sized.Definition)
+	}
+	c := loadText(t, "[defaults]\npty = true\n[tools.o]\nbuiltin = \"output\"\nrisk = \"READ\"\n")
+	if o, _ := c.Lookup("o"); o.Terminal != (Terminal{}) || o.StderrMerge {
+		t.Error("a builtin has a terminal")
+	}
+}
+
 func TestHashesOfTheWholeAreOverNamesAndDefinitions(t *testing.T) {
 	if c := loadText(t, ""); c.SHA256() != canon.SHA256Hex([]byte("[]")) || c.DefinitionSHA256() != canon.SHA256Hex([]byte("{}")) {
 		t.Error("the empty catalog")

@@ -47,7 +47,8 @@ type Tool struct {
 	Cwd         string              // as written: "." is the workspace
 	Env         map[string]EnvValue // by variable name
 	EnvPass     []string            // variables of toolrun's own environment that the tool gets too
-	StderrMerge bool                // stderr goes where stdout goes
+	StderrMerge bool                // stderr goes where stdout goes; always so at a terminal
+	Terminal    Terminal            // of the program, in place of pipes
 	User        string              // "" is the owner of the workspace
 
 	Timeout     time.Duration // whole milliseconds, > 0
@@ -134,6 +135,16 @@ func (t *Tool) Program() string {
 
 // HasStdin says whether the tool declares stdin; otherwise it reads from the null device.
 func (t *Tool) HasStdin() bool { return t.stdin != nil }
+
+// StdinParams returns the names of the parameters that stdin is made of, in its order.
+func (t *Tool) StdinParams() (names []string) {
+	for _, p := range t.stdin {
+		if p.param != "" {
+			names = append(names, p.param)
+		}
+	}
+	return names
+}
 
 // Params returns the names of the declared parameters, sorted.
 func (t *Tool) Params() []string { return append([]string(nil), t.names...) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"toolrun/catalog"
 	"toolrun/sandbox"
 )
 
@@ -51,6 +52,9 @@ func (c *call) attempt(ctx context.Context) Reply {
 // capture makes the capture of the next stream: stdout, then stderr.
 func (c *call) capture() *capture {
 	s := newCapture(c.rules, c.r.newObject(), c.tool.Limits.OutputBytes, max(int(c.tool.PreviewBytes), minExcerptBytes))
+	if c.tool.Terminal != (catalog.Terminal{}) {
+		s.atTerminal(c.rules, c.tool.Terminal)
+	}
 	c.streams = append(c.streams, s)
 	return s
 }

@@ -7,6 +7,7 @@ import (
 
 	"toolrun/archive/ledger"
 	"toolrun/archive/redact"
+	"toolrun/catalog"
 )
 
 // errCaptureClosed: bytes came after the call's row was written; they belong to nobody.
@@ -46,6 +47,12 @@ func newCapture(rules *redact.Rules, to object, capBytes int64, excerptBytes int
 	return c
 }
 
+// atTerminal says that the stream is what a program writes to a terminal. It comes before the first byte.
+func (c *capture) atTerminal(rules *redact.Rules, size catalog.Terminal) {
+	c.excerpt = newExcerpt(max(c.excerpt.max, screenBytes))
+	c.excerpt.screen = &screen{rules: rules, size: size}
+}
+
 // Write takes raw bytes of the tool. An error means that they cannot be stored and the tool must be ended. It never
 // panics: its caller is a goroutine of the box.
 func (c *capture) Write(p []byte) (n int, err error) {
@@ -82,7 +89,7 @@ func (c *capture) emit(b redact.Bytes) error {
 func (c *capture) lastLine() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.line.String()
+	return c.excerpt.screen.line(c.line.String())
 }
 
 // finish ends the stream and puts the object in its place. Later writes fail.
@@ -96,7 +103,7 @@ func (c *capture) finish() captured {
 	end := captured{
 		Bytes:      c.raw,
 		Redactions: c.stream.Redactions(),
-		LastLine:   c.line.String(),
+		LastLine:   c.excerpt.screen.line(c.line.String()),
 		Excerpt:    &c.excerpt,
 	}
 	if c.err != nil {

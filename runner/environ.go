@@ -23,6 +23,10 @@ var boxSystemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"
 // cacheHome is XDG_CACHE_HOME of a tool that declares a cache; other tools have one in their HOME, gone after the call.
 const cacheHome = "/cache"
 
+// terminalType is TERM of a tool that has a terminal: what runner/terminal reads, and every host knows. LINES and COLUMNS
+// are not set: the terminal itself knows its size.
+const terminalType = "xterm-256color"
+
 // cacheVariables are the variables by which programs find the cache of this name, where XDG_CACHE_HOME is not enough.
 var cacheVariables = map[string]string{
 	"bun":           "BUN_INSTALL_CACHE_DIR",
@@ -53,6 +57,9 @@ func environment(cfg *Config, t *catalog.Tool, found map[string]string, shown []
 		"LANG":           "C.UTF-8",
 		"TMPDIR":         sandbox.TempDir,
 		"XDG_CACHE_HOME": sandbox.HomeDir + "/.cache",
+	}
+	if t.Terminal != (catalog.Terminal{}) {
+		vars["TERM"] = terminalType
 	}
 	maps.Copy(vars, found)
 	for _, name := range t.EnvPass {

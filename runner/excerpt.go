@@ -13,6 +13,8 @@ type excerpt struct {
 	n    int64 // bytes seen
 	head []byte
 	tail ring // what follows the head
+
+	screen *screen // nil: the stream is text as it is
 }
 
 func newExcerpt(max int) excerpt { return excerpt{max: max, tail: ring{max: max}} }
@@ -32,6 +34,9 @@ func (e *excerpt) write(p []byte) {
 // render gives at most about budget bytes of the stream as valid UTF-8: all of it, or its head, a mark that tells the
 // number of bytes left out, and its tail. It cuts between runes, and between lines where one ends near the cut.
 func (e *excerpt) render(budget int) Preview {
+	if e.screen != nil {
+		return e.screen.render(e, budget)
+	}
 	budget = min(budget, e.max)
 	if e.n <= int64(budget) {
 		return preview(e.head, 0, nil)

@@ -65,6 +65,9 @@ func (c *call) head(of *captured) redact.Text {
 		return redact.Text{}
 	}
 	text := of.Excerpt.head
+	if s := of.Excerpt.screen; s != nil {
+		text = []byte(s.plain(endAtRune(text[:min(len(text), 4*headBytes)])))
+	}
 	if len(text) > headBytes {
 		text = endAtRune(text[:headBytes])
 	}

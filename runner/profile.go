@@ -102,6 +102,7 @@ func newPlan(cfg *Config, t *catalog.Tool, warn func(string)) (*plan, sandbox.Pr
 		HostNetwork: t.Sandbox.Network == catalog.NetworkHost,
 		Allow:       t.Sandbox.Hosts,
 		Ptrace:      t.Sandbox.Ptrace,
+		Terminal:    sandbox.Terminal{Rows: uint16(t.Terminal.Rows), Cols: uint16(t.Terminal.Cols)},
 		Limits: sandbox.Limits{
 			MemoryBytes:      t.Limits.MemoryBytes,
 			SwapBytes:        t.Limits.SwapBytes,

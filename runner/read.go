@@ -13,6 +13,7 @@ import (
 	"toolrun/catalog"
 	"toolrun/catalog/canon"
 	"toolrun/catalog/prices"
+	"toolrun/sandbox"
 )
 
 // summaryChars bounds summaries and messages of a row.
@@ -76,6 +77,10 @@ func (c *call) check(arguments json.RawMessage) {
 	args, err := c.tool.Check(arguments)
 	if err != nil {
 		c.problem = err
+		return
+	}
+	if c.tool.Terminal != (catalog.Terminal{}) && sandbox.LineTooLong(args.Stdin()) {
+		c.problem = &catalog.ArgumentError{Field: strings.Join(c.tool.StdinParams(), ", "), Problem: lineTooLong}
 		return
 	}
 	if plan := c.r.plans[c.tool.Name]; plan != nil {
