@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -16,6 +17,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"toolrun/sandbox/cgroup"
 )
 
 // attacks are what a hostile tool does inside the box: this test binary, run there with one of these names. Each says what
@@ -44,6 +47,15 @@ var attacks = map[string]func() error{
 		_, err := unix.OpenByHandleAt(unix.AT_FDCWD, unix.NewFileHandle(1, make([]byte, 8)), unix.O_RDONLY)
 		return err
 	},
+	"ptrace others": func() error {
+		for pid := 1; pid < 4096; pid++ { // more than a box has
+			err := errnoOf(unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(pid), 0, 0, 0, 0))
+			if own, _ := os.Stat(fmt.Sprintf("/proc/self/task/%d", pid)); err == nil && own == nil {
+				return nil
+			}
+		}
+		return errors.New("nobody to trace")
+	},
 	"ptrace":           func() error { return errnoOf(unix.Syscall(unix.SYS_PTRACE, unix.PTRACE_TRACEME, 0, 0)) },
 	"process_vm_readv": func() error { return errnoOf(unix.Syscall6(unix.SYS_PROCESS_VM_READV, 1, 0, 0, 0, 0, 0)) },
 	"reboot":           func() error { return unix.Reboot(unix.LINUX_REBOOT_CMD_CAD_OFF) },
@@ -55,7 +67,14 @@ var attacks = map[string]func() error{
 	},
 	"lower oom_score": func() error { return os.WriteFile("/proc/self/oom_score_adj", []byte("-1000"), 0) },
 	"kill init":       func() error { return killAndLook(1) },
-	"open tty":        func() error { return viaFile("/dev/tty", func(int) error { return nil }) },
+	"signal server": func() error {
+		pid, err := strconv.Atoi(os.Getenv("SERVER_PID"))
+		if err != nil {
+			return nil // it must be told
+		}
+		return unix.Kill(pid, 0)
+	},
+	"open tty": func() error { return viaFile("/dev/tty", func(int) error { return nil }) },
 	"tiocsti": func() error {
 		b := byte('x')
 		return errnoOf(unix.Syscall(unix.SYS_IOCTL, 0, tiocsti, uintptr(unsafe.Pointer(&b))))
@@ -224,7 +243,7 @@ func TestEveryAttackIsRefused(t *testing.T) {
 			}
 			var out bytes.Buffer
 			r := b.Run(t.Context(), Command{Argv: []string{self}, Exe: self, Dir: work, Stdout: &out, Timeout: 20 * time.Second, Env: []string{
-				"SANDBOX_TEST_ATTACK=" + name, "HOST_HOME=" + home, "HOST_TCP=" + l.Addr().String(), "HOST_ABSTRACT=" + abstract, "HOST_SOCKET=" + sock, fmt.Sprintf("WAS_UID=%d", w.uid)}})
+				"SANDBOX_TEST_ATTACK=" + name, "HOST_HOME=" + home, "HOST_TCP=" + l.Addr().String(), "HOST_ABSTRACT=" + abstract, "HOST_SOCKET=" + sock, fmt.Sprintf("WAS_UID=%d", w.uid), fmt.Sprintf("SERVER_PID=%d", os.Getpid())}})
 			if r.Outcome != Exited || !strings.HasPrefix(out.String(), "refused: ") {
 				t.Errorf("%s: %q: outcome %d, %v, %q", w.name, name, r.Outcome, r.Err, out.String())
 			}
@@ -236,7 +255,7 @@ func TestEveryAttackIsRefused(t *testing.T) {
 	}
 }
 
-func TestPtraceIsAllowedWhereItIsDeclared(t *testing.T) {
+func TestPtraceIsAllowedWhereItIsDeclaredAndReachesNoOtherCall(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -245,25 +264,37 @@ func TestPtraceIsAllowedWhereItIsDeclared(t *testing.T) {
 		p.Ptrace = true
 		p.Mounts = append(p.Mounts, Mount{filepath.Dir(self), filepath.Dir(self), false})
 	})
-	var out bytes.Buffer
-	r := b.Run(t.Context(), Command{Argv: []string{self}, Exe: self, Dir: work, Stdout: &out, Timeout: 20 * time.Second, Env: []string{"SANDBOX_TEST_ATTACK=ptrace"}})
-	if out.String() != "DONE\n" {
-		t.Errorf("outcome %d, %v, %q", r.Outcome, r.Err, out.String())
-	}
-}
-
-func TestPrivateFilesHaveASize(t *testing.T) {
-	b, work := testBox(t, func(p *Profile) { p.Limits.MemoryBytes = 64 << 20 })
-	for _, dir := range []string{"/tmp", "/dev/shm", HomeDir} {
-		r, out, _ := sh(t, b, work, "head -c 200000000 /dev/zero >"+dir+"/big; ls -s "+dir+" | wc -l")
-		size, _, _ := sh(t, b, work, "ls "+dir+" | wc -l")
-		if r.Outcome == Exited && r.ExitCode != 0 || size.Outcome != Exited {
-			t.Errorf("%s: outcome %d, %q", dir, r.Outcome, out)
+	ctx, cancel := context.WithCancel(t.Context())
+	var sibling sync.WaitGroup
+	started := make(holding)
+	sibling.Go(func() {
+		b.Run(ctx, Command{Argv: []string{"sh", "-c", "echo holding; exec sleep 20"}, Exe: "/bin/sh", Env: []string{"PATH=/bin:/usr/bin"}, Dir: work, Stdout: started, Timeout: time.Minute})
+	})
+	<-started
+	for attack, want := range map[string]string{"ptrace": "DONE\n", "ptrace others": "refused: nobody to trace\n"} {
+		var out bytes.Buffer
+		r := b.Run(t.Context(), Command{Argv: []string{self}, Exe: self, Dir: work, Stdout: &out, Timeout: 20 * time.Second, Env: []string{"SANDBOX_TEST_ATTACK=" + attack}})
+		if out.String() != want {
+			t.Errorf("%s: outcome %d, %v, %q", attack, r.Outcome, r.Err, out.String())
 		}
 	}
-	if _, out, _ := sh(t, b, work, "head -c 200000000 /dev/zero >/tmp/big 2>/dev/null; stat -c %s /tmp/big"); out != "" {
-		if n, _ := strconv.Atoi(strings.TrimSpace(out)); n > 64<<20 {
-			t.Errorf("/tmp took %d bytes of a box with 64 MiB", n)
+	cancel()
+	sibling.Wait()
+}
+
+func TestPrivateFilesHaveASizeTogether(t *testing.T) {
+	const limit = 32 << 20
+	b, work := testBox(t, func(p *Profile) { p.Limits.MemoryBytes = limit })
+	for _, dir := range []string{"/tmp", "/dev/shm", HomeDir} {
+		r, out, errs := sh(t, b, work, "head -c 50000000 /dev/zero >"+dir+"/big && exit 0; stat -c %s "+dir+"/big; head -c 1000000 /dev/zero >/tmp/more && exit 0; exit 9")
+		if r.Outcome != OutOfMemory && (r.Outcome != Exited || r.ExitCode == 0) {
+			t.Errorf("%s: outcome %d, exit %d, %q, %q", dir, r.Outcome, r.ExitCode, out, errs)
+		}
+		if b.has(cgroup.Memory) && r.MemoryPeakBytes > limit+1<<20 {
+			t.Errorf("%s: %d bytes of memory", dir, r.MemoryPeakBytes)
+		}
+		if n, err := strconv.Atoi(strings.TrimSpace(out)); !b.has(cgroup.Memory) && (err != nil || n > limit) {
+			t.Errorf("%s: a file of %q bytes", dir, out)
 		}
 	}
 }

@@ -320,12 +320,16 @@ func TestCallsAtATimeHaveProxiesOfTheirOwn(t *testing.T) {
 	w.serve(t, "a.example", "93.184.216.1")
 	w.serve(t, "b.example", "93.184.216.2")
 	boxes := map[string]*Box{"a.example": outletBox(t, h, "a.example"), "b.example": outletBox(t, h, "b.example")}
+	rounds := 3
+	if testing.Short() {
+		rounds = 1
+	}
 	var wg sync.WaitGroup
 	for range 2 { // and two of the same box
 		for own, b := range boxes {
 			other := map[string]string{"a.example": "b.example", "b.example": "a.example"}[own]
 			wg.Go(func() {
-				for range 3 {
+				for range rounds {
 					r, lines := try(t, b, "get="+own, "get="+other, "socks="+other+":443", "connect="+own+":443", "listen=127.0.0.1:3128", "listen=127.0.0.1:1080")
 					if len(lines) != 6 || !strings.Contains(lines[0], "hello from "+own) || !strings.Contains(lines[3], "hello from "+own) || !strings.Contains(lines[4], "in use") || !strings.Contains(lines[5], "in use") {
 						t.Errorf("%q", lines)

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // screen is a writer that others may wait on.
@@ -61,10 +63,25 @@ func shell(line string, out *screen) Command {
 
 func TestTheEndOfATerminalIsNoFailure(t *testing.T) {
 	b := terminalBox(t, Terminal{24, 80})
-	for range 50 {
+	calls := 50
+	if testing.Short() {
+		calls = 10
+	}
+	for range calls {
 		r, out := run(t, b, 10*time.Second, "printf", `a\nb\n`)
 		if r.Outcome != Exited || r.ExitCode != 0 || out != "a\r\nb\r\n" {
 			t.Fatalf("%v %v, output %q", r.Outcome, r.Err, out)
+		}
+	}
+}
+
+func TestASignalIsNoExitCodeAtATerminalEither(t *testing.T) {
+	b := terminalBox(t, Terminal{24, 80})
+	for _, signal := range []unix.Signal{unix.SIGKILL, unix.SIGTERM, unix.SIGSEGV} {
+		out := newScreen()
+		r := b.Run(t.Context(), shell(fmt.Sprintf("printf before; kill -%d $$", signal), out))
+		if r.Outcome != Signaled || r.HasExit || r.Signal != signal || out.String() != "before" {
+			t.Errorf("%v: outcome %d, exit %d, signal %v, %q", signal, r.Outcome, r.ExitCode, r.Signal, out)
 		}
 	}
 }
@@ -96,7 +113,11 @@ func TestWhoHoldsTheTerminalOpenIsNotWaitedFor(t *testing.T) {
 func TestNothingOfTheTailOfATerminalIsLost(t *testing.T) {
 	b := terminalBox(t, Terminal{24, 80})
 	var wg sync.WaitGroup
-	for range 8 {
+	calls := 8
+	if testing.Short() {
+		calls = 2
+	}
+	for range calls {
 		wg.Go(func() {
 			out := newScreen()
 			r := b.Run(context.Background(), shell("seq 1 20000", out))
