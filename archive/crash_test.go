@@ -10,8 +10,11 @@ import (
 	"testing"
 
 	"toolrun/archive/audit"
+	"toolrun/archive/held"
 	"toolrun/archive/internal/breakpoint"
 	"toolrun/archive/ledger"
+	"toolrun/archive/redact"
+	"toolrun/archive/trace"
 )
 
 func durability(t testing.TB, dir, value string) {
@@ -95,6 +98,7 @@ func aftermath(t *testing.T, dir, acknowledged string) {
 		t.Fatal(err)
 	}
 	rows := rowsOf(t, dir)
+	checkHeld(t, dir, rows)
 	for _, id := range strings.Fields(acknowledged) {
 		if row := rows[id]; row == nil || row.Outcome != "ok" {
 			t.Errorf("acknowledged row %s is %v", id, row)
@@ -102,6 +106,73 @@ func aftermath(t *testing.T, dir, acknowledged string) {
 	}
 	if n > 1 {
 		t.Errorf("%d calls were open", n)
+	}
+	noMarkers(t, dir)
+	verify(t, dir)
+}
+
+// checkHeld holds what the rows of held calls say against the approval lines.
+func checkHeld(t *testing.T, dir string, rows map[string]*ledger.Row) {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(dir, "runs", "*.jsonl"))
+	for _, file := range files {
+		waits := map[string]bool{}
+		for line, err := range trace.Lines(file) {
+			switch {
+			case err != nil:
+				t.Error(err)
+			case line.Type == trace.TypeToolCall && line.Held:
+				waits[line.CallID.String()] = true
+			case line.Type == trace.TypeApproval:
+				id := line.CallID.String()
+				if row := rows[id]; !waits[id] || row == nil || row.ApprovalStatus != line.ApprovalStatus || string(row.ApprovedBy.Raw()) != string(line.By.Raw()) {
+					t.Errorf("%s was answered, its row is %+v", id, row)
+				}
+				delete(waits, id)
+			}
+		}
+		for id := range waits {
+			if row := rows[id]; row == nil || row.Outcome != ledger.OutcomeInterrupted || row.ApprovalStatus != "" || !strings.Contains(row.ErrorMessage.String(), "nothing was started") {
+				t.Errorf("%s was never answered, its row is %+v", id, row)
+			}
+		}
+	}
+}
+
+func TestHeldCallsOfADeadRunEndAsTheyWereAnswered(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	cmd := child(t, dir, "asked", "")
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var runID string
+	if _, err := fmt.Fscan(out, &runID); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	if n, err := open(t, dir).Recover("next"); n != 3 || err != nil {
+		t.Fatal(n, err)
+	}
+	rows := rowsOf(t, dir)
+	for i, want := range []string{"interrupted error  null null", "interrupted error approved by null", "declined blocked denied null by"} {
+		row := rows[fmt.Sprintf("%s-%d", runID[:8], i+1)]
+		by := func(j redact.JSON) string {
+			if j.IsNull() {
+				return "null"
+			}
+			return "by"
+		}
+		if got := strings.Join([]string{row.Outcome, row.Status, string(row.ApprovalStatus), by(row.ApprovedBy), by(row.DeclinedBy)}, " "); got != want {
+			t.Errorf("call %d: %s, want %s", i+1, got, want)
+		}
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, held.DirName)); len(left) > 0 || err != nil {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 	noMarkers(t, dir)
 	verify(t, dir)

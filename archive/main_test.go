@@ -13,6 +13,7 @@ import (
 
 	"toolrun/archive"
 	"toolrun/archive/audit"
+	"toolrun/archive/held"
 	"toolrun/archive/internal/breakpoint"
 	"toolrun/archive/ledger"
 	"toolrun/archive/redact"
@@ -63,6 +64,8 @@ func TestMain(m *testing.M) {
 		fmt.Println(n)
 	case "hold":
 		holdOpen(d)
+	case "asked":
+		asked(d)
 	case "covered":
 		covered(d)
 	case "write":
@@ -100,6 +103,7 @@ type call struct {
 	run  *trace.Run
 	row  *ledger.Row
 	args redact.JSON
+	held bool
 }
 
 func newCall(d *archive.Dir, run *trace.Run, id string) (*call, error) {
@@ -108,11 +112,11 @@ func newCall(d *archive.Dir, run *trace.Run, id string) (*call, error) {
 		return nil, err
 	}
 	at := ledger.FormatTime(time.Now())
-	return &call{d, run, &ledger.Row{
+	return &call{d: d, run: run, args: args, row: &ledger.Row{
 		ToolCallID: redact.Plain(id), SessionID: redact.Plain("s"), SessionFrom: "meta", ToolName: redact.Plain("echo"), RiskClass: "READ", Attempt: 1, Turn: 1,
 		StartedAt: at, EndedAt: at, InputSummary: redact.Summary(args.Text(), 300), RunID: run.ID(), Known: true,
 		CatalogSHA256: strings.Repeat("ab", 32), SchemaSHA256: ledger.OrNull(strings.Repeat("ab", 32)), Flags: []string{}, Seq: -1,
-	}, args}, nil
+	}}, nil
 }
 
 // start puts the call on the record before anything of it runs: the input object, then the tool_call line.
@@ -120,8 +124,23 @@ func (c *call) start() (err error) {
 	if c.row.InputHash, err = c.d.Store.Put(c.args); err != nil {
 		return fmt.Errorf("%w: %w", archive.ErrUnavailable, err)
 	}
-	return c.d.Announce(c.run, trace.Call{Row: c.row, Arguments: c.args})
+	return c.d.Announce(c.run, trace.Call{Row: c.row, Arguments: c.args, Held: c.held})
 }
+
+// answer is a person's answer, where the call is held.
+func (c *call) answer(status string) error {
+	by, err := rules.JSON([]byte(`{"via":"terminal","uid":0,"tty":"/dev/pts/1","pid":1,"exe":"/bin/toolrun"}`))
+	if err != nil || !c.held {
+		return err
+	}
+	if err := c.d.Approve(c.run, trace.Approval{Row: c.row, Answer: status, By: by}); err != nil {
+		return err
+	}
+	c.row.ApprovalStatus, c.row.ApprovedBy = ledger.OrNull(status), by
+	return nil
+}
+
+func (c *call) allow() error { return c.answer(ledger.ApprovalApproved) }
 
 func (c *call) capture() error {
 	text := redact.Plain("output of " + c.row.ToolCallID.String())
@@ -145,7 +164,7 @@ func (c *call) result() error {
 }
 
 func (c *call) all() error {
-	for _, step := range []func() error{c.start, c.capture, c.commit, c.result} {
+	for _, step := range []func() error{c.start, c.allow, c.capture, c.commit, c.result} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -153,7 +172,7 @@ func (c *call) all() error {
 	return nil
 }
 
-// life is a run of two calls in order; what is acknowledged is printed.
+// life is a run of two calls in order, the second of them held; what is acknowledged is printed.
 func life(d *archive.Dir) {
 	run, err := d.Begin(header())
 	if err != nil {
@@ -172,6 +191,7 @@ func life(d *archive.Dir) {
 		}
 		c, err := newCall(d, run, id)
 		if err == nil {
+			c.held = i == 1
 			err = c.all()
 		}
 		if err != nil {
@@ -182,6 +202,33 @@ func life(d *archive.Dir) {
 	if err := d.End(run, nil); err != nil {
 		panic(err)
 	}
+}
+
+// asked begins a run with three held calls, one that nobody answered, one allowed and one denied, and waits to be killed.
+func asked(d *archive.Dir) {
+	run, err := d.Begin(header())
+	if err != nil {
+		panic(err)
+	}
+	for i, answer := range []string{"", ledger.ApprovalApproved, ledger.ApprovalDenied} {
+		c, err := newCall(d, run, fmt.Sprintf("%s-%d", run.ID()[:8], i+1))
+		if err == nil {
+			c.held = true
+			err = c.start()
+		}
+		if err == nil && answer != "" {
+			err = c.answer(answer)
+		}
+		if err == nil {
+			_, err = held.NewDesk(d.Path(), run.ID(), time.Now).Hold(held.Call{ToolCallID: c.row.ToolCallID}, time.Now().Add(time.Hour))
+		}
+		if err != nil {
+			panic(err)
+		}
+		_ = os.Remove(filepath.Join(d.Path(), held.DirName, run.ID()+".sock")) // the next desk makes it anew
+	}
+	fmt.Println(run.ID())
+	select {}
 }
 
 // covered is a run of three calls with a checkpoint before the last; what is acknowledged is printed, and how many rows a

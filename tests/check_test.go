@@ -53,24 +53,25 @@ func textOf(pattern string) *regexp.Regexp { return regexp.MustCompile(`(?s)^(` 
 
 // outcomes is the table of archive/FORMAT.md: outcome → status and error_type.
 var outcomes = map[string]struct{ status, errorType string }{
-	"ok":                  {"success", ""},
-	"exit":                {"error", "ExitError"},
-	"signal":              {"error", "SignalError"},
-	"cpu_limit":           {"error", "CpuLimitError"},
-	"oom":                 {"error", "OutOfMemoryError"},
-	"output_limit":        {"error", "OutputLimitError"},
-	"interrupted":         {"error", "InterruptedError"},
-	"spawn_failed":        {"error", "SpawnError"},
-	"capture_failed":      {"error", "CaptureError"},
-	"timeout":             {"timeout", "TimeoutError"},
-	"cancelled":           {"error", "CancelledError"}, // blocked where nothing was started
-	"unknown_tool":        {"blocked", "UnknownTool"},
-	"invalid_arguments":   {"blocked", "InvalidArguments"},
-	"duplicate_id":        {"blocked", "DuplicateId"},
-	"policy":              {"blocked", "PolicyDenied"},
-	"declined":            {"blocked", "Declined"},
-	"sandbox_unavailable": {"blocked", "SandboxUnavailable"},
-	"busy":                {"blocked", "Busy"},
+	"ok":                   {"success", ""},
+	"exit":                 {"error", "ExitError"},
+	"signal":               {"error", "SignalError"},
+	"cpu_limit":            {"error", "CpuLimitError"},
+	"oom":                  {"error", "OutOfMemoryError"},
+	"output_limit":         {"error", "OutputLimitError"},
+	"interrupted":          {"error", "InterruptedError"},
+	"spawn_failed":         {"error", "SpawnError"},
+	"capture_failed":       {"error", "CaptureError"},
+	"timeout":              {"timeout", "TimeoutError"},
+	"cancelled":            {"error", "CancelledError"}, // blocked where nothing was started
+	"unknown_tool":         {"blocked", "UnknownTool"},
+	"invalid_arguments":    {"blocked", "InvalidArguments"},
+	"duplicate_id":         {"blocked", "DuplicateId"},
+	"policy":               {"blocked", "PolicyDenied"},
+	"declined":             {"blocked", "Declined"},
+	"approval_unavailable": {"blocked", "ApprovalUnavailable"},
+	"sandbox_unavailable":  {"blocked", "SandboxUnavailable"},
+	"busy":                 {"blocked", "Busy"},
 }
 
 // checkData holds a data directory that no process uses against what must always hold of it, and names what does not.
@@ -220,6 +221,10 @@ func checkRun(run string, lines []traceLine, rows map[string]row) (problems []er
 				bad("tool_result %q does not fit its row: %+v %s", l.ToolCallID, l, r.raw)
 			}
 			closed[l.ToolCallID] = true
+		case "approval":
+			if !open[l.ToolCallID] || closed[l.ToolCallID] {
+				bad("approval of %q outside of its call", l.ToolCallID)
+			}
 		case "session", "rejected_line":
 		case "catalog_unused":
 			if i != len(lines)-2 && !closedLater(lines[i+2:]) {

@@ -133,6 +133,9 @@ func (d *Desk) listen() error {
 		return fmt.Errorf("listen in %q: %w", path, err)
 	}
 	l.SetUnlinkOnClose(false) // Close does, by the name that stays
+	if err := os.Chmod(filepath.Join(path, d.runID+socketSuffix), 0o600); err != nil {
+		return errors.Join(err, l.Close(), dir.Close())
+	}
 	d.dir, d.listener = dir, l
 	go d.accept(l)
 	return nil
