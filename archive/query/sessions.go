@@ -19,6 +19,8 @@ type Session struct {
 	Refusals  int    `json:"refusals"`  // rows with status blocked
 	FirstSeq  int64  `json:"first_seq"` // of its first row
 	LastSeq   int64  `json:"last_seq"`  // of its last row
+
+	USD *float64 `json:"estimated_cost_usd"` // of the rows whose cost is known; null where none is
 }
 
 // Sessions summarises the rows that f lets through, in the order of each session's first row. Damaged lines go to
@@ -60,6 +62,12 @@ func (s *Session) add(row *ledger.Row) {
 	}
 	if row.Client != nil {
 		s.Client = row.Client.String()
+	}
+	if row.EstimatedCostUSD != nil {
+		if s.USD == nil {
+			s.USD = new(float64)
+		}
+		*s.USD += *row.EstimatedCostUSD
 	}
 	// Times of one form and zone sort as strings.
 	s.FirstAt, s.LastAt, s.LastSeq = min(s.FirstAt, row.StartedAt), max(s.LastAt, row.EndedAt), row.Seq

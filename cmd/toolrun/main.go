@@ -132,6 +132,7 @@ func (a *app) rootCmd() *cobra.Command {
 		a.launchCmd(), a.serveCmd(), a.callCmd(),
 		a.pendingCmd(), a.allowCmd(), a.denyCmd(),
 		a.sessionsCmd(), a.sessionCmd(), a.showCmd(), a.outputCmd(),
+		a.errorsCmd(), a.costCmd(), a.slowCmd(), a.timelineCmd(),
 		a.reportCmd(), a.uiCmd(),
 		a.pricesCmd(),
 		a.auditCmd(),

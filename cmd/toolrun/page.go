@@ -73,7 +73,7 @@ func (a *app) makePage(d *archive.Dir, o pageOptions) (*page, *damageSeen, error
 	var newest []*ledger.Row // a ring of the last limit rows
 	var usd float64
 	priced := 0
-	for row, err := range query.Rows(d, a.filter()) {
+	for row, err := range query.Joined(d, query.Rows(d, a.filter())) {
 		if err != nil {
 			if err := seen.note(err); err != nil {
 				return nil, nil, err

@@ -12,19 +12,17 @@ import (
 )
 
 func (a *app) sessionCmd() *cobra.Command {
-	return &cobra.Command{
+	var csv bool
+	cmd := &cobra.Command{
 		Use:         "session [ID]",
 		Short:       "List the calls of a session, one line a call; without an ID, of the one that called last.",
 		Example:     "  toolrun session",
 		Args:        cobra.MaximumNArgs(1),
 		Annotations: exitsAlso(statusFound, statusData),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			filter := a.filter()
-			if len(args) == 1 {
-				if filter.Session != "" && filter.Session != args[0] {
-					return usagef(cmd, "two sessions are named: %q and --session %q", args[0], filter.Session)
-				}
-				filter.Session = args[0]
+			filter, err := a.sessionFilter(cmd, args)
+			if err != nil {
+				return err
 			}
 			d, err := a.openForReading()
 			if err != nil {
@@ -44,16 +42,19 @@ func (a *app) sessionCmd() *cobra.Command {
 				}
 				filter.Session, seen.quiet = last, true // the second reading meets the same damage
 			}
-			rows, err := collect(query.Rows(d, filter), &seen)
+			rows, err := collect(query.Joined(d, query.Rows(d, filter)), &seen)
 			if err != nil {
 				return err
 			}
 			if len(rows) == 0 {
 				return errors.Join(fmt.Errorf("no calls of session %q in %s", filter.Session, d.Path()), seen.result())
 			}
-			if a.flags.json {
+			switch {
+			case a.flags.json:
 				err = a.printRows(rows)
-			} else {
+			case csv:
+				err = a.printRowsCSV(rows)
+			default:
 				err = a.printSession(rows)
 			}
 			if err != nil {
@@ -62,6 +63,8 @@ func (a *app) sessionCmd() *cobra.Command {
 			return seen.result()
 		},
 	}
+	cmd.Flags().BoolVar(&csv, "csv", false, "print CSV: the first 24 keys of each row")
+	return cmd
 }
 
 // collect gathers rows, and names damaged lines on the way.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -9,9 +11,10 @@ import (
 )
 
 func (a *app) sessionsCmd() *cobra.Command {
-	return &cobra.Command{
+	var csv bool
+	cmd := &cobra.Command{
 		Use:         "sessions",
-		Short:       "List the sessions: client, first and last call, how many calls, failures and refusals.",
+		Short:       "List the sessions: client, first and last call, how many calls, failures and refusals, and the cost where known.",
 		Example:     "  toolrun sessions --since 7d",
 		Args:        cobra.NoArgs,
 		Annotations: exitsAlso(statusFound, statusData),
@@ -21,7 +24,7 @@ func (a *app) sessionsCmd() *cobra.Command {
 				return err
 			}
 			seen := damageSeen{a: a}
-			sessions, err := query.Sessions(d, a.filter(), func(err error) { seen.note(err) })
+			sessions, err := query.Summarise(query.Joined(d, query.Rows(d, a.filter())), func(err error) { seen.note(err) })
 			if err != nil {
 				return err
 			}
@@ -33,12 +36,15 @@ func (a *app) sessionsCmd() *cobra.Command {
 				}
 				return seen.result()
 			}
+			if csv {
+				return errors.Join(a.printSessionsCSV(sessions), seen.result())
+			}
 			t := table{columns: []column{
 				{title: "session"}, {title: "client"}, {title: "first"}, {title: "last"},
-				{title: "calls", right: true}, {title: "failed", right: true}, {title: "refused", right: true}}}
+				{title: "calls", right: true}, {title: "failed", right: true}, {title: "refused", right: true}, {title: "USD", right: true}}}
 			for _, s := range sessions {
 				t.add(cell{s.SessionID, bold}, cell{text: s.Client}, cell{text: s.FirstAt}, cell{text: s.LastAt}, cell{text: strconv.Itoa(s.Calls)},
-					countCell(s.Failures, red), countCell(s.Refusals, yellow))
+					countCell(s.Failures, red), countCell(s.Refusals, yellow), cell{text: dollars(s.USD)})
 			}
 			if len(sessions) == 0 {
 				a.say("No calls.")
@@ -50,6 +56,23 @@ func (a *app) sessionsCmd() *cobra.Command {
 			return seen.result()
 		},
 	}
+	cmd.Flags().BoolVar(&csv, "csv", false, "print CSV")
+	return cmd
+}
+
+// dollars is a cost, or a dash where none is known.
+func dollars(usd *float64) string { return query.Cost{USD: usd}.String() }
+
+func (a *app) printSessionsCSV(sessions []query.Session) error {
+	lines := [][]string{{"session_id", "client", "first_at", "last_at", "calls", "failures", "refusals", "estimated_cost_usd"}}
+	for _, s := range sessions {
+		usd := ""
+		if s.USD != nil {
+			usd = fmt.Sprintf("%.6f", *s.USD)
+		}
+		lines = append(lines, []string{s.SessionID, s.Client, s.FirstAt, s.LastAt, strconv.Itoa(s.Calls), strconv.Itoa(s.Failures), strconv.Itoa(s.Refusals), usd})
+	}
+	return a.printCSV(lines)
 }
 
 func countCell(n int, c colour) cell {

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"toolrun/archive/query"
+)
+
+func (a *app) slowCmd() *cobra.Command {
+	var over time.Duration
+	var limit int
+	var csv bool
+	cmd := &cobra.Command{
+		Use:         "slow [SESSION]",
+		Short:       "List the slowest calls, slowest first.",
+		Example:     "  toolrun slow --over 30s --since 7d",
+		Args:        cobra.MaximumNArgs(1),
+		Annotations: exitsAlso(statusFound, statusData),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case over < 0:
+				return usagef(cmd, "--over %v: not a time that a call takes", over)
+			case limit < 1:
+				return usagef(cmd, "--limit %d: at least 1", limit)
+			}
+			filter, err := a.sessionFilter(cmd, args)
+			if err != nil {
+				return err
+			}
+			d, err := a.openForReading()
+			if err != nil {
+				return err
+			}
+			seen := damageSeen{a: a}
+			rows, all, err := query.Slow(query.Joined(d, query.Rows(d, filter)), over, limit, func(err error) { seen.note(err) })
+			if err != nil {
+				return err
+			}
+			switch {
+			case a.flags.json:
+				err = a.printRows(rows)
+			case csv:
+				err = a.printRowsCSV(rows)
+			case len(rows) == 0:
+				err = a.say("No call took %s or more.", over.String())
+			default:
+				t := table{columns: []column{{title: ""}, {title: "took", right: true}, {title: "tool"}, {title: "ending"}, {title: "started"}, {title: "session", gives: true}, {title: "call"}, {title: "input", gives: true}}}
+				for _, row := range rows {
+					m := mark(row)
+					t.add(m, cell{rowDuration(row), bold}, cell{text: row.ToolName.String()}, cell{ending(row), m.colour}, cell{text: row.StartedAt},
+						cell{row.SessionID.String(), dim}, cell{text: row.ToolCallID.String()}, cell{row.InputSummary.String(), dim})
+				}
+				if err = t.print(a.stdout, a.screen()); err == nil && all > len(rows) {
+					err = a.say("The %d slowest of %s that took %s or more; --limit shows more.", len(rows), count(all, "call"), over.String())
+				}
+			}
+			return errors.Join(err, seen.result())
+		},
+	}
+	cmd.Flags().DurationVar(&over, "over", 5*time.Second, "calls that took at least this long")
+	cmd.Flags().IntVar(&limit, "limit", 20, "at most so many")
+	cmd.Flags().BoolVar(&csv, "csv", false, "print CSV: the first 24 keys of each row")
+	return cmd
+}
