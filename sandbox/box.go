@@ -73,6 +73,12 @@ func (h *Host) Box(p Profile) (_ *Box, err error) {
 			delete(missing, "ns.net")
 		}
 		if len(missing) > 0 {
+			// Where no box at all can be made, that is the reason to tell: best-effort would not help.
+			root, err := h.newRoot()
+			if err != nil {
+				return nil, err
+			}
+			unix.Close(root)
 			return nil, &MissingError{p.Name, missing}
 		}
 	}
@@ -120,11 +126,7 @@ func (h *Host) Box(p Profile) (_ *Box, err error) {
 func (b *Box) build() error {
 	b.building.Do(func() {
 		h := b.host
-		if b.root, b.buildErr = h.newTmpfs(); b.buildErr != nil {
-			b.buildErr = fmt.Errorf("make a root directory: %w", b.buildErr)
-			if h.outer >= 0 && refusedUserNS(b.buildErr) { // the namespace was allowed, and nothing in it
-				b.buildErr = errUserNS{b.buildErr}
-			}
+		if b.root, b.buildErr = h.newRoot(); b.buildErr != nil {
 			return
 		}
 		if b.template, b.buildErr = h.newTemplate(b.view, b.root); b.buildErr != nil {
@@ -137,6 +139,19 @@ func (b *Box) build() error {
 		b.userNS, b.buildErr = h.userNS(ids{b.profile.UID, b.profile.GID})
 	})
 	return b.buildErr
+}
+
+// newRoot makes the file system that a box's root is.
+func (h *Host) newRoot() (int, error) {
+	fd, err := h.newTmpfs()
+	if err != nil {
+		err = fmt.Errorf("make a root directory: %w", err)
+		if h.outer >= 0 && refusedUserNS(err) { // the namespace was allowed, and nothing in it
+			err = errUserNS{err}
+		}
+		return -1, err
+	}
+	return fd, nil
 }
 
 // planAccess lists what Landlock lets the tool do where: read all that is shown, use the devices, change its private
