@@ -157,7 +157,7 @@ func TestConfigIsStrict(t *testing.T) {
 		"x = 1\ndurabilty = \"row\"":  "config.toml:2: durabilty: unknown key",
 		"# keep = 1\nkeep = \"30d\"":  "config.toml:2: keep: not in this version",
 		"[telemetry]\nx = 1":          "config.toml:1: telemetry: not in this version",
-		"check.every = 1":             "config.toml:1: check: not in this version",
+		"check.every = 1":             "config.toml:1: check: every: unknown key",
 		"[[checkpoints]]":             "config.toml:1: checkpoints: want a table",
 		"[checkpoints]":               "",
 		"[checkpoints]\ninterval = \"10s\"\nfile = \"/x/y\"\ncommand = [\"logger\", \"-t\"]": "",

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/BurntSushi/toml"
+
+	"toolrun/archive/anomaly"
 )
 
 // Durability says when what is written survives a power failure. It always survives the death of toolrun.
@@ -27,6 +29,7 @@ type Config struct {
 	Durability   Durability
 	Checkpoints  Checkpoints
 	ApprovalWait time.Duration // how long a call waits for a person's answer
+	Check        anomaly.Limits
 }
 
 // Checkpoints says when the ledger is signed while a run goes on, and where a copy of each checkpoint goes as it is made.
@@ -45,11 +48,11 @@ const (
 )
 
 // Keys that other versions of toolrun obey. To take one that is not obeyed would be to promise what does not happen.
-var laterKeys = []string{"keep", "check", "telemetry"}
+var laterKeys = []string{"keep", "telemetry"}
 
 // loadConfig reads config.toml; a missing one is the defaults. Errors are file:line: key: what is wrong.
 func loadConfig(path string) (Config, error) {
-	c := Config{Durability: Checkpoint, Checkpoints: Checkpoints{Interval: defaultInterval}, ApprovalWait: defaultApprovalWait}
+	c := Config{Durability: Checkpoint, Checkpoints: Checkpoints{Interval: defaultInterval}, ApprovalWait: defaultApprovalWait, Check: anomaly.Defaults()}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil
@@ -91,6 +94,8 @@ func (c *Config) set(key string, value any) error {
 		return fmt.Errorf(`want "checkpoint" or "row"`)
 	case key == "checkpoints":
 		return c.Checkpoints.set(value)
+	case key == "check":
+		return c.Check.Set(value)
 	case key == "approval_wait":
 		text, _ := value.(string)
 		d, err := time.ParseDuration(text)
@@ -102,7 +107,7 @@ func (c *Config) set(key string, value any) error {
 	case slices.Contains(laterKeys, key):
 		return errors.New("not in this version of toolrun: remove it")
 	}
-	for _, k := range append([]string{"durability", "checkpoints", "approval_wait"}, laterKeys...) {
+	for _, k := range append([]string{"durability", "checkpoints", "approval_wait", "check"}, laterKeys...) {
 		if strings.EqualFold(k, key) {
 			return fmt.Errorf("unknown key (the key is %s)", k)
 		}

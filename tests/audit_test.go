@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // agentSessions is what real agents wrote of scripted sessions, and the record of each; see the package that reads it.
@@ -41,6 +42,9 @@ func tell(t testing.TB, client, name string) *told {
 	if err := os.Chmod(x.data, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	if client != "opencode" { // which tells times as numbers too
+		x.yesterday(t, filepath.Join(x.data, "ledger.jsonl"))
+	}
 	rows, problems := readRows(x.data)
 	if len(rows) == 0 || len(problems) > 0 {
 		t.Fatal(rows, problems)
@@ -64,7 +68,23 @@ func tell(t testing.TB, client, name string) *told {
 	if err := os.WriteFile(x.transcript, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if client != "opencode" {
+		x.yesterday(t, x.transcript)
+	}
 	return x
+}
+
+// yesterday moves the times of a file there, whatever the clock says now.
+func (x *told) yesterday(t testing.TB, path string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	day := time.Now().UTC().AddDate(0, 0, -1).Format("2006-01-02T")
+	if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte("2026-12-01T"), []byte(day)), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // toolrun runs a command on the record of the session, in its home.

@@ -1,0 +1,72 @@
+package anomaly
+
+import "toolrun/archive/ledger"
+
+// session is what the rules remember of one.
+type session struct {
+	calls, errors int
+	usd           float64
+	told          map[string]bool // rules that are told once a session
+
+	run, catalog string            // of its last row
+	schemas      map[string]string // by tool
+	tool, input  string            // of its last row
+	same         int               // rows in a row with these
+}
+
+func (s *session) once(rule string) bool {
+	if s.told[rule] {
+		return false
+	}
+	if s.told == nil {
+		s.told = map[string]bool{}
+	}
+	s.told[rule] = true
+	return true
+}
+
+// session are the rules over the rows of a session.
+func (c *Checker) session(s *session, row *ledger.Row) {
+	l := c.limits
+	s.calls++
+	if failed(row) {
+		s.errors++
+	}
+	if rate := float64(s.errors) / float64(s.calls); s.calls >= l.SessionCalls && rate > l.SessionErrors && s.once(SessionErrors) {
+		c.report(SessionErrors, row, rate, l.SessionErrors, "%d of %d calls of the session failed", s.errors, s.calls)
+	}
+	if usd, known := c.cost(row); known {
+		s.usd += usd
+		if s.usd > l.SessionCostUSD && s.once(SessionCost) {
+			c.report(SessionCost, row, s.usd, l.SessionCostUSD, "the session cost $%.2f by here", s.usd)
+		}
+	}
+	if s.tool == row.ToolName.String() && s.input == row.InputHash {
+		s.same++
+	} else {
+		s.tool, s.input, s.same = row.ToolName.String(), row.InputHash, 1
+	}
+	if row.Attempt > 1 {
+		s.same-- // the catalog asked for it, not the agent
+	}
+	if s.same == l.SameInput {
+		c.report(SameInput, row, float64(s.same), float64(l.SameInput), "the same tool with the same input, %d times in a row", s.same)
+	}
+	c.drift(s, row)
+}
+
+// drift is a catalog or a schema that changed between two runs of the session.
+func (c *Checker) drift(s *session, row *ledger.Row) {
+	if s.run != "" && s.run != row.RunID && s.catalog != row.CatalogSHA256 {
+		c.report(CatalogChanged, row, 1, 0, "the session went on under another catalog: %.12s, before %.12s", row.CatalogSHA256, s.catalog)
+	}
+	s.run, s.catalog = row.RunID, row.CatalogSHA256
+	if row.SchemaSHA256 == "" {
+		return
+	}
+	name := row.ToolName.String()
+	if before := s.schemas[name]; before != "" && before != string(row.SchemaSHA256) {
+		c.report(SchemaChanged, row, 1, 0, "the session went on under another schema of the tool: %.12s, before %.12s", row.SchemaSHA256, before)
+	}
+	s.schemas[name] = string(row.SchemaSHA256)
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"toolrun/archive"
+	"toolrun/archive/anomaly"
+	"toolrun/archive/joins"
+	"toolrun/archive/ledger"
+	"toolrun/archive/query"
+	"toolrun/archive/redact"
+	"toolrun/archive/trace"
+)
+
+// execWait is how long the command of check --exec may take.
+const execWait = time.Minute
+
+func (a *app) checkCmd() *cobra.Command {
+	var command string
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Tell what looks wrong in the ledger, each thing once; print nothing when all is well.",
+		Long: "Tell what looks wrong in the ledger, each thing once; print nothing when all is well: sessions with many failures or a high\n" +
+			"cost, repeated and slow calls, SEND and DESTRUCTIVE calls that nobody was asked about, unknown tools, catalogs, schemas and\n" +
+			"programs that changed, missing walls, secrets in output, clocks that step, calls without an end, and durations, outputs and\n" +
+			"failures far outside of a tool's own history. Up to where it was told is kept, so that it fits an hourly timer; with --since,\n" +
+			"--until or --session all of that range is told, and nothing is kept. The limits are in [check] of config.toml.",
+		Example:     "  toolrun check\n  toolrun check --since 7d --json\n  toolrun check --exec 'mail -s toolrun me@example.org'",
+		Args:        cobra.NoArgs,
+		Annotations: exitsAlso(statusFound, statusData),
+		RunE: func(*cobra.Command, []string) error {
+			d, err := a.openForReading()
+			if err != nil {
+				return err
+			}
+			return a.check(d, command)
+		},
+	}
+	cmd.Flags().StringVar(&command, "exec", "", "run this command of sh with what was found on its stdin, where something was")
+	return cmd
+}
+
+func (a *app) check(d *archive.Dir, command string) error {
+	ranged := a.flags.session != "" || !a.flags.since.IsZero() || !a.flags.until.IsZero()
+	var place *checkPlace
+	if !ranged {
+		var err error
+		if place, err = openCheckPlace(d.Path()); err != nil {
+			return err
+		}
+		defer place.close()
+	}
+	found, damage, err := a.anomalies(d, place)
+	if err != nil {
+		return err
+	}
+	if ranged {
+		found = slices.DeleteFunc(found, func(f anomaly.Anomaly) bool { return !a.inRange(f) })
+	}
+	var text bytes.Buffer
+	if err := a.writeAnomalies(&text, found); err != nil {
+		return err
+	}
+	for _, line := range damage {
+		say(a.stderr, "%s", line)
+	}
+	if len(found) > 0 {
+		if _, err := a.stdout.Write(text.Bytes()); err != nil {
+			return err
+		}
+	}
+	if command != "" && len(found)+len(damage) > 0 {
+		for _, line := range damage {
+			say(&text, "%s", line)
+		}
+		if err := a.runExec(command, &text); err != nil {
+			return err // nothing is kept: it is told again
+		}
+	}
+	if place != nil {
+		if err := place.keep(); err != nil {
+			return fmt.Errorf("keep up to where it was told: %w", err)
+		}
+	}
+	if n := len(found) + len(damage); n > 0 {
+		return told(fmt.Errorf("%s: %w", count(n, "anomaly"), errFound))
+	}
+	return nil
+}
+
+// anomalies applies the rules to all rows, and returns what place was not told of before; with a nil place, all.
+func (a *app) anomalies(d *archive.Dir, place *checkPlace) (found []anomaly.Anomaly, damage []string, err error) {
+	limits, rec := d.Config.Check, newRecord(d)
+	learned, err := joins.Load(d.Path(), func(err error) { damage = append(damage, err.Error()) })
+	if err != nil {
+		return nil, nil, err
+	}
+	checker := anomaly.New(anomaly.Options{Limits: limits, Zone: time.Local, Now: a.now(),
+		Cost: func(row *ledger.Row) (float64, bool) {
+			if row.EstimatedCostUSD != nil {
+				return *row.EstimatedCostUSD, true
+			}
+			if j := learned[row.ToolCallID.String()]; j != nil && j.EstimatedCostUSD != nil {
+				return *j.EstimatedCostUSD, true
+			}
+			return 0, false
+		},
+		InputMarks: func(row *ledger.Row) int {
+			b, err := rec.content(row.InputHash)
+			if err != nil {
+				return row.Redactions // nothing can be said of the output
+			}
+			return bytes.Count(b, []byte(redact.Mark))
+		},
+	})
+	since := a.now().AddDate(0, 0, -limits.HistoryDays)
+	if place != nil && place.At != "" {
+		if at, err := time.Parse(time.RFC3339, place.At); err == nil && at.Before(a.now()) {
+			since = at.AddDate(0, 0, -limits.HistoryDays)
+		}
+	}
+	if !a.flags.since.IsZero() {
+		since = a.flags.since.AddDate(0, 0, -limits.HistoryDays)
+	}
+	var last *ledger.Row
+	for row, err := range query.Rows(d, query.Filter{}) {
+		var bad *ledger.Damage
+		switch {
+		case errors.As(err, &bad):
+			damage = append(damage, bad.Error())
+			continue
+		case err != nil:
+			return nil, nil, err
+		}
+		last = row
+		if at, err := time.Parse(time.RFC3339, row.StartedAt); err == nil && at.Before(since) && at.Year() > 2019 && !place.isNew(row.Seq) {
+			continue
+		}
+		checker.Add(row)
+	}
+	found = append(checker.Found(), a.openCalls(d, limits)...)
+	if place != nil {
+		found, damage = place.filter(found, damage, last)
+	}
+	return found, damage, nil
+}
+
+func (a *app) inRange(f anomaly.Anomaly) bool {
+	if a.flags.session != "" && f.SessionID != a.flags.session {
+		return false
+	}
+	at, err := time.Parse(time.RFC3339, f.At)
+	if err != nil {
+		return a.flags.since.IsZero() && a.flags.until.IsZero()
+	}
+	return (a.flags.since.IsZero() || !at.Before(a.flags.since)) && (a.flags.until.IsZero() || at.Before(a.flags.until))
+}
+
+// openCalls are the calls of living runs that have been without an end for long.
+func (a *app) openCalls(d *archive.Dir, limits anomaly.Limits) (found []anomaly.Anomaly) {
+	if slices.Contains(limits.Off, anomaly.OpenCall) {
+		return nil
+	}
+	for run := range d.Markers() {
+		open := map[string]anomaly.Anomaly{}
+		for line, err := range trace.Lines(d.RunPath(run)) {
+			if err != nil {
+				continue // verify names it
+			}
+			switch id := line.CallID.String(); line.Type {
+			case trace.TypeToolCall:
+				at, err := time.Parse(time.RFC3339, line.TS)
+				if waits := a.now().Sub(at); err == nil && waits > limits.OpenFor {
+					open[id] = anomaly.Anomaly{Rule: anomaly.OpenCall, At: line.TS, Seq: -1, CallID: id, SessionID: line.SessionID.String(), Tool: line.Name.String(),
+						Value: waits.Seconds(), Limit: limits.OpenFor.Seconds(), Text: "it has no end for " + duration(waits)}
+				}
+			case trace.TypeToolResult:
+				delete(open, id)
+			}
+		}
+		for _, f := range open {
+			found = append(found, f)
+		}
+	}
+	slices.SortFunc(found, func(x, y anomaly.Anomaly) int { return bytes.Compare([]byte(x.At+x.CallID), []byte(y.At+y.CallID)) })
+	return found
+}
+
+func (a *app) writeAnomalies(w io.Writer, found []anomaly.Anomaly) error {
+	if a.flags.json {
+		for _, f := range found {
+			if err := printJSON(w, f); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	t := &table{columns: []column{{title: "at"}, {title: "rule"}, {title: "session"}, {title: "tool"}, {title: "call"}, {title: "what", gives: true}}}
+	for _, f := range found {
+		t.add(cell{text: f.At}, cell{f.Rule, yellow}, cell{text: f.SessionID}, cell{text: f.Tool}, cell{text: f.CallID}, cell{text: f.Text})
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return t.print(w, a.screen())
+}
+
+// runExec hands what was found to a command of the user's.
+func (a *app) runExec(command string, text io.Reader) error {
+	ctx, cancel := context.WithTimeout(context.Background(), execWait)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = text, a.stderr, a.stderr
+	cmd.WaitDelay = time.Second
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("the command of --exec failed, and what was found will be told again: %w", err)
+	}
+	return nil
+}
