@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -21,7 +22,9 @@ type place struct {
 	work    string
 	data    string
 	env     []string
-	damaged bool // the test damaged the data directory on purpose: no check at the end
+	uid     int    // whom toolrun runs as, 0: whoever runs the tests
+	host    string // one of poorHosts, empty: this one as it is
+	damaged bool   // the test damaged the data directory on purpose: no check at the end
 }
 
 // newPlace makes a place with this catalog; a [catalog] table is added.
@@ -34,7 +37,35 @@ func newPlace(t testing.TB, catalog string) *place {
 // barePlace is newPlace for tests that start no tool: they need no sandbox.
 func barePlace(t testing.TB, catalog string) *place {
 	t.Helper()
-	root, err := filepath.EvalSymlinks(t.TempDir())
+	return placeAt(t, t.TempDir(), catalog)
+}
+
+// userPlace is barePlace for an ordinary user, where the tests run as root: all of it is his.
+func userPlace(t testing.TB, uid int, catalog string) *place {
+	t.Helper()
+	root, err := os.MkdirTemp("", "user-place-") // t.TempDir is below a directory that nobody else may enter
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(root) })
+	p := placeAt(t, root, catalog)
+	p.uid = uid
+	if err := os.Chmod(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
+		return errors.Join(err, os.Chown(path, uid, uid))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// placeAt makes a place in this directory.
+func placeAt(t testing.TB, root, catalog string) *place {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,6 +112,17 @@ func (p *place) write(name, content string, mode os.FileMode) string {
 func (p *place) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(toolrun, append(args, "--data", p.data, "--catalog", p.catalog, "--workspace", p.work)...)
 	cmd.Dir, cmd.Env = p.work, p.env
+	return p.on(cmd)
+}
+
+// on makes a command run as the place's user, on its kind of host.
+func (p *place) on(cmd *exec.Cmd) *exec.Cmd {
+	switch {
+	case p.host != "":
+		poorHosts[p.host].on(cmd, p.host, p.uid)
+	case p.uid != 0:
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(p.uid), Gid: uint32(p.uid)}}
+	}
 	return cmd
 }
 
@@ -101,7 +143,7 @@ func (p *place) query(args ...string) ran {
 	p.t.Helper()
 	cmd := exec.Command(toolrun, append(args, "--data", p.data)...)
 	cmd.Dir, cmd.Env = p.root, p.env
-	return finish(p.t, cmd)
+	return finish(p.t, p.on(cmd))
 }
 
 func finish(t testing.TB, cmd *exec.Cmd) ran {
