@@ -11,19 +11,30 @@ import (
 )
 
 func (a *app) proveCmd() *cobra.Command {
-	return &cobra.Command{
-		Use:   "prove CALL",
+	var q question
+	cmd := &cobra.Command{
+		Use:   "prove CALL | prove --tool NAME [--exit N] [--after TIME|CALL] [--arg NAME=PATTERN]",
 		Short: "Print a receipt of one call, which anyone can check offline.",
 		Long: "Print a receipt of one call: its row, and the proof that a signed checkpoint covers it. It is text that fits into a\n" +
 			"pull request. Whoever has the public key, the file checkpoint.pub of the data directory, checks it anywhere with\n" +
-			"'toolrun verify RECEIPT --key KEY'. A row that no checkpoint covers yet is signed now.",
-		Example:     "  toolrun prove toolu_01AbC > receipt.txt",
-		Args:        cobra.ExactArgs(1),
-		Annotations: exitsAlso(statusFound, statusUnverified, statusData),
-		RunE: func(_ *cobra.Command, args []string) error {
+			"'toolrun verify RECEIPT --key KEY'. A row that no checkpoint covers yet is signed now.\n" +
+			"In place of a CALL a question: the newest call that ran and fits, of --session where that is given. Where none does the\n" +
+			"nearest ones are listed on stderr, status 3. An exit code that a shell may have masked (a pipe, ;, ||) is no proof.",
+		Example:               "  toolrun prove toolu_01AbC > receipt.txt\n  toolrun prove --session S --tool pytest --exit 0 --after 1h --arg 'path=tests/*'",
+		Args:                  cobra.MaximumNArgs(1),
+		DisableFlagsInUseLine: true,
+		Annotations:           exitsAlso(statusFound, statusUnverified, statusData),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			asked := cmd.Flags().Changed("tool") || cmd.Flags().Changed("exit") || cmd.Flags().Changed("after") || cmd.Flags().Changed("arg")
+			if q.exits = cmd.Flags().Changed("exit"); asked == (len(args) == 1) {
+				return usagef(cmd, "name a call, or ask for one with --tool, --exit, --after, --arg")
+			}
 			d, err := a.openForReading()
 			if err != nil {
 				return err
+			}
+			if asked {
+				return a.proveQuestion(cmd, d, &q)
 			}
 			rows, damage, err := a.find(d, args[0])
 			if err != nil {
@@ -32,17 +43,28 @@ func (a *app) proveCmd() *cobra.Command {
 			if len(rows) > 1 {
 				return &foundError{fmt.Errorf("%d attempts of %q: name one in full, as %s", len(rows), args[0], rows[0].ToolCallID)}
 			}
-			receipt, err := a.receipt(d, rows[0].ToolCallID.String())
-			if err != nil {
-				return err
-			}
-			if asJSON, err := a.json(receiptFacts(receipt)); asJSON || err != nil {
-				return errors.Join(err, damage)
-			}
-			_, err = fmt.Fprint(a.stdout, receipt)
-			return errors.Join(err, damage)
+			return errors.Join(a.printReceipt(d, rows[0].ToolCallID.String()), damage)
 		},
 	}
+	cmd.Flags().StringVar(&q.tool, "tool", "", "a call of this tool")
+	cmd.Flags().IntVar(&q.exit, "exit", 0, "that ended with this exit code")
+	cmd.Flags().StringVar(&q.after, "after", "", "that began after this time, or after this call")
+	cmd.Flags().StringArrayVar(&q.args, "arg", nil, "with an argument that fits, as 'path=tests/*' (* is any text but /); may be repeated")
+	cmd.Flags().BoolVar(&q.allowShell, "allow-shell", false, "take an exit code that a shell may have masked")
+	return cmd
+}
+
+// printReceipt prints the receipt of the call with this tool_call_id.
+func (a *app) printReceipt(d *archive.Dir, id string) error {
+	receipt, err := a.receipt(d, id)
+	if err != nil {
+		return err
+	}
+	if asJSON, err := a.json(receiptFacts(receipt)); asJSON || err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(a.stdout, receipt)
+	return err
 }
 
 // receipt makes the receipt of a call; where no checkpoint covers it yet, one is signed.

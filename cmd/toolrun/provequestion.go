@@ -1,0 +1,223 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"toolrun/archive"
+	"toolrun/archive/claims"
+	"toolrun/archive/ledger"
+	"toolrun/archive/query"
+)
+
+// question is what prove is asked for in place of a call.
+type question struct {
+	tool, after string
+	exit        int
+	exits       bool // exit was asked for
+	args        []string
+	allowShell  bool
+
+	since    time.Time // of after, where it is a time
+	afterSeq int64     // of after, where it is a call; else -1
+}
+
+// nearestRows is how many rows are shown where none fits.
+const nearestRows = 5
+
+// proveQuestion prints the receipt of the newest call that fits; where none does, the nearest ones and status 3.
+func (a *app) proveQuestion(cmd *cobra.Command, d *archive.Dir, q *question) error {
+	for _, arg := range q.args {
+		name, pattern, ok := strings.Cut(arg, "=")
+		if _, err := path.Match(pattern, ""); !ok || name == "" || err != nil {
+			return usagef(cmd, "--arg %q: want NAME=PATTERN, as 'path=tests/*'", arg)
+		}
+	}
+	if err := a.readAfter(d, q); err != nil {
+		return err
+	}
+	rec, seen := newRecord(d), damageSeen{a: a}
+	var proof *ledger.Row
+	var near []nearRow
+	for row, err := range query.Rows(d, a.filter()) {
+		if err != nil {
+			if err := seen.note(err); err != nil {
+				return err
+			}
+			continue
+		}
+		lacks := q.lacks(row, rec)
+		if len(lacks) == 0 {
+			proof = row
+			continue
+		}
+		near = append(near, nearRow{row, lacks})
+		if len(near) >= 4*nearestRows {
+			near = nearest(near)
+		}
+	}
+	if proof == nil {
+		if err := a.printNearest(nearest(near)); err != nil {
+			return err
+		}
+		return errors.Join(&foundError{errors.New("nothing proved: no such call is on the record" + nearNote(near))}, seen.result())
+	}
+	for _, hash := range []string{proof.InputHash, string(proof.OutputHash), string(proof.StderrHash)} {
+		if hash == "" || proof.Payloads != "" {
+			continue
+		}
+		if err := d.Store.Verify(hash); err != nil {
+			return &unverifiedError{fmt.Errorf("call %s: %w", proof.ToolCallID, err)}
+		}
+	}
+	return errors.Join(a.printReceipt(d, proof.ToolCallID.String()), seen.result())
+}
+
+func nearNote(near []nearRow) string {
+	if len(near) == 0 {
+		return ""
+	}
+	return "; the nearest stand above"
+}
+
+// readAfter reads --after: a time, else a call.
+func (a *app) readAfter(d *archive.Dir, q *question) error {
+	q.afterSeq = -1
+	if q.after == "" {
+		return nil
+	}
+	at, timeErr := query.ParseTime(q.after, a.now())
+	if timeErr == nil {
+		q.since = at
+		return nil
+	}
+	rows, _, err := a.find(d, q.after)
+	if err != nil {
+		return &foundError{fmt.Errorf("--after: %w, and %w", err, timeErr)}
+	}
+	q.afterSeq = rows[len(rows)-1].Seq
+	return nil
+}
+
+// lacks says what keeps a row from being the answer, the weightiest first; nothing where it is one.
+func (q *question) lacks(row *ledger.Row, rec *record) (list []string) {
+	if q.tool != "" && row.ToolName.String() != q.tool {
+		list = append(list, "it is of "+row.ToolName.String())
+	}
+	if row.Status == ledger.StatusBlocked {
+		list = append(list, "it was refused, and nothing ran")
+	}
+	for _, arg := range q.args {
+		if !fitsArgument(row, rec, arg) {
+			list = append(list, "no argument fits "+arg)
+		}
+	}
+	if at, err := time.Parse(time.RFC3339, row.StartedAt); !q.since.IsZero() && (err != nil || at.Before(q.since)) {
+		list = append(list, "it began before "+ledger.FormatTime(q.since))
+	}
+	if row.Seq <= q.afterSeq {
+		list = append(list, "it stands before "+q.after)
+	}
+	if q.exits && row.Status != ledger.StatusBlocked {
+		switch {
+		case row.ExitCode == nil || *row.ExitCode != q.exit:
+			list = append(list, "it ended with "+row.Outcome+", exit "+exitText(row))
+		case !q.allowShell && claims.Masked(row):
+			list = append(list, "its exit code may have been masked by its shell (--allow-shell takes it)")
+		}
+	}
+	return list
+}
+
+// fitsArgument tells whether the stored arguments have one of this name that fits: a string, a number or a boolean, or an
+// element of an array of these. A dot leads into an object. What is masked fits nothing.
+func fitsArgument(row *ledger.Row, rec *record, arg string) bool {
+	name, pattern, _ := strings.Cut(arg, "=")
+	if row.Payloads != "" {
+		return false
+	}
+	text, err := rec.content(row.InputHash)
+	if err != nil {
+		return false
+	}
+	var value any
+	dec := json.NewDecoder(strings.NewReader(string(text)))
+	dec.UseNumber()
+	if dec.Decode(&value) != nil {
+		return false
+	}
+	for _, key := range strings.Split(name, ".") {
+		object, ok := value.(map[string]any)
+		if !ok {
+			return false
+		}
+		if value, ok = object[key]; !ok {
+			return false
+		}
+	}
+	list, isArray := value.([]any)
+	if !isArray {
+		list = []any{value}
+	}
+	return slices.ContainsFunc(list, func(v any) bool {
+		var s string
+		switch v := v.(type) {
+		case string:
+			s = v
+		case json.Number:
+			s = v.String()
+		case bool:
+			s = strconv.FormatBool(v)
+		default:
+			return false
+		}
+		ok, err := path.Match(pattern, s)
+		return err == nil && ok
+	})
+}
+
+// nearRow is a row that is not the answer.
+type nearRow struct {
+	row   *ledger.Row
+	lacks []string
+}
+
+// nearest are those that lack least, newest first among equals.
+func nearest(list []nearRow) []nearRow {
+	slices.SortStableFunc(list, func(x, y nearRow) int {
+		if n := len(x.lacks) - len(y.lacks); n != 0 {
+			return n
+		}
+		return int(y.row.Seq - x.row.Seq)
+	})
+	return list[:min(len(list), nearestRows)]
+}
+
+// printNearest lists them on stderr: stdout is for a receipt, and there is none. With --json they go to stdout.
+func (a *app) printNearest(list []nearRow) error {
+	if a.flags.json {
+		for _, n := range list {
+			if err := printJSON(a.stdout, map[string]any{"type": "nearest", "tool_call_id": n.row.ToolCallID.String(), "seq": n.row.Seq, "tool_name": n.row.ToolName.String(),
+				"status": n.row.Status, "exit_code": n.row.ExitCode, "started_at": n.row.StartedAt, "lacks": n.lacks}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	t := &table{columns: []column{{title: "call"}, {title: "tool"}, {title: "began"}, {title: "exit", right: true}, {title: "but", gives: true}}}
+	for _, n := range list {
+		t.text(n.row.ToolCallID.String(), n.row.ToolName.String(), n.row.StartedAt, exitText(n.row), strings.Join(n.lacks, "; "))
+	}
+	return t.print(a.stderr, screenOf(a.stderr, a.getenv))
+}
