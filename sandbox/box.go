@@ -82,7 +82,7 @@ func (h *Host) Box(p Profile) (_ *Box, err error) {
 			return nil, &MissingError{p.Name, missing}
 		}
 	}
-	b := &Box{host: h, profile: p, template: -1, root: -1, procMasks: h.procMasks, groups: make([]*cgroup.Group, 0, groupsKept)}
+	b := &Box{host: h, profile: p, template: -1, root: -1, procMasks: h.procMasks, groups: make([]*cgroup.Group, 0, kept)}
 	if p.Allow != nil {
 		if p.HostNetwork {
 			return nil, fmt.Errorf("tool %q: the host's network, or a list of hosts: not both", p.Name)
@@ -292,8 +292,9 @@ func (b *Box) ownNetwork() bool { return !b.profile.HostNetwork && b.has("ns.net
 // readyFor is how long a room and groups are kept for the next call.
 const readyFor = time.Second
 
-// groupsKept is how many calls of a box at a time find a group ready.
-const groupsKept = 8
+// kept is how many of each thing that is used again are kept: groups and lanes of a box, networks of the host. What more
+// calls at a time had is given back, so that a busy minute leaves nothing behind.
+const kept = 8
 
 // touch puts off the expiry. b.mu is held.
 func (b *Box) touch() {
@@ -346,7 +347,7 @@ func (b *Box) expire() {
 	defer b.expiring.Unlock()
 	b.mu.Lock()
 	r, groups := b.ready, b.groups
-	b.ready, b.groups = nil, make([]*cgroup.Group, 0, groupsKept)
+	b.ready, b.groups = nil, make([]*cgroup.Group, 0, kept)
 	b.mu.Unlock()
 	if r != nil {
 		r.kill()
@@ -376,7 +377,7 @@ func (b *Box) takeLane() (*lane, error) {
 func (b *Box) giveLane(l *lane) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed {
+	if b.closed || len(b.lanes) >= kept {
 		l.close()
 		return
 	}

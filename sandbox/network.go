@@ -101,6 +101,12 @@ func (h *Host) giveNetwork(n *network) {
 		return
 	}
 	h.mu.Lock()
-	h.nets = append(h.nets, n)
+	keep := len(h.nets) < kept
+	if keep {
+		h.nets = append(h.nets, n)
+	}
 	h.mu.Unlock()
+	if !keep {
+		n.close()
+	}
 }

@@ -127,7 +127,9 @@ func TestManyCallsInARowLeaveTheServerAsItWas(t *testing.T) {
 	if after.rssKiB > before.rssKiB+before.rssKiB/4+8<<10 {
 		t.Errorf("memory grew from %d to %d KiB", before.rssKiB, after.rssKiB)
 	}
-	if after.descriptors > before.descriptors+8 {
+	// What the box keeps for the next calls may not have been used up to its bound when the server was warm: some 8 pipes
+	// and 8 network namespaces, two descriptors each.
+	if after.descriptors > before.descriptors+32 {
 		t.Errorf("descriptors grew from %d to %d", before.descriptors, after.descriptors)
 	}
 	if after.groups > before.groups+8 {
