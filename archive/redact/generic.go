@@ -48,7 +48,7 @@ func genericKey(b []byte, at, n int, final bool) verdict {
 			return verdict{}
 		}
 	}
-	if end < len(b) && !endsPlainly(b[end]) {
+	if end < len(b) && !endsPlainly(b[end]) && !(endsWord(b[end]) && mixed(v)) {
 		return verdict{}
 	}
 	if !trusted(b, at, value, v) {
@@ -62,6 +62,12 @@ func genericKey(b []byte, at, n int, final bool) verdict {
 		return verdict{}
 	}
 	return verdict{found: true, span: span{start: value, end: end}}
+}
+
+// mixed tells whether v is so long and mixed that it is no name of source code, whatever follows it.
+func mixed(v []byte) bool {
+	t := traitsOf(v)
+	return t.n >= 32 && t.upper > 0 && t.lower > 0 && t.digits > 0 && t.marks == 0 && entropy(v) > 4.4
 }
 
 // genericWords are the words of the rule's names that are looked for; "api" and "access" are not, as with them alone hardly

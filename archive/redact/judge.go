@@ -154,13 +154,16 @@ func base64Before(b []byte, i int) bool {
 // or a call.
 func (p *provider) ends(b []byte, i int) bool {
 	if p.weak || p.mode != byToken {
-		return endsPlainly(b[i]) || bytes.IndexByte([]byte(",:)]}|#"), b[i]) >= 0
+		return endsPlainly(b[i]) || endsWord(b[i])
 	}
 	return !word.has(b[i]) && b[i] != '(' && !(b[i] == '.' && i+1 < len(b) && alnum.has(b[i+1]))
 }
 
 // endsPlainly tells whether a secret ends in front of c as the rule file has it, which lacks the last two.
 func endsPlainly(c byte) bool { return space(c) || bytes.IndexByte([]byte("`'\";\\<&"), c) >= 0 }
+
+// endsWord tells whether a word ends in front of c in a message or in source code.
+func endsWord(c byte) bool { return bytes.IndexByte([]byte(",:)]}|#"), c) >= 0 }
 
 // digitGroups counts the runs of digits in s.
 func digitGroups(s []byte) (n int) {

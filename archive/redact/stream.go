@@ -55,5 +55,8 @@ func (s *Stream) Close() error {
 	return nil
 }
 
+// Held is the number of bytes that are held back, since they may still become part of a secret.
+func (s *Stream) Held() int { return len(s.scan.buf) - min(s.scan.out, len(s.scan.buf)) }
+
 // Redactions is the number of marks emitted so far.
 func (s *Stream) Redactions() int { return s.scan.marks }

@@ -47,7 +47,7 @@ func chosen(v []byte) bool {
 // made tells whether a value could have been made by a machine: letters and digits mixed as names and versions do not.
 func made(v []byte) bool {
 	t := traitsOf(v)
-	if t.n >= 20 && t.spaces == 0 && jumbled(v) && !reference(v) {
+	if t.n >= 20 && t.spaces == 0 && (jumbled(v) || mixed(v)) && !reference(v) {
 		return true
 	}
 	if t.n < 8 || t.letters() == 0 || t.digits < 2 || t.spaces > 0 || reference(v) || t.others == 0 && identifier(v) {
