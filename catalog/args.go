@@ -34,13 +34,19 @@ func (a *Args) Stdin() []byte { return a.stdin }
 // PathParams returns the paths among the arguments, by parameter name.
 func (a *Args) PathParams() []PathParam { return slices.Clone(a.paths) }
 
-// Text returns an argument of a builtin as text; "" where it is absent.
+// Text returns an argument of a tool without a command as text; "" where it is absent.
 func (a *Args) Text(name string) string {
 	s, _ := a.value[name].(string)
 	return s
 }
 
-// Int returns an integer argument of a builtin; 0 where it is absent.
+// Bool returns a boolean argument of a tool without a command; false where it is absent.
+func (a *Args) Bool(name string) bool { return a.value[name] == true }
+
+// Has says whether an argument is there.
+func (a *Args) Has(name string) bool { return a.value[name] != nil }
+
+// Int returns an integer argument of a tool without a command; 0 where it is absent.
 func (a *Args) Int(name string) int64 {
 	n := rational(a.value[name])
 	if n == nil || !n.IsInt() || !n.Num().IsInt64() {

@@ -1,8 +1,8 @@
 // Package catalog reads tools.toml, checks it, freezes it and hashes it.
 //
 // Load either returns a Catalog of which every declaration was understood to the last key, or every fault it found, each
-// with file, line and key; it never returns half a catalog. What a later version brings (held calls, terminals,
-// sessions, retries) is refused by name. A Catalog has no setters and reads no file again: a change of
+// with file, line and key; it never returns half a catalog. A tool whose program stays (mode = "session" or "background")
+// stands in it as the tools that start the program and deal with it. A Catalog has no setters and reads no file again: a change of
 // tools.toml while it is in use changes nothing. A Tool checks the arguments of a call against the very schema it
 // advertises and turns them into an argv and a stdin; it starts nothing and looks at no path of the workspace.
 package catalog

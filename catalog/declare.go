@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -15,9 +14,6 @@ const (
 	maxPreviewBytes     = 16 << 20
 	maxConcurrency      = 1 << 16
 )
-
-// notYet is the end of each sentence about a thing that is understood and not there.
-const notYet = "is not supported by this version of toolrun"
 
 // declare reads one tool. Its faults are in l.errs; the tool it returns is used only if there are none.
 func (l *loader) declare(name string, t *table) *Tool {
@@ -35,6 +31,7 @@ func (l *loader) declare(name string, t *table) *Tool {
 	} else {
 		l.readSchema(tool, t)
 		l.readCommand(tool, t)
+		checkStay(tool, t)
 	}
 	t.done()
 	tool.seal()
@@ -72,7 +69,7 @@ func (l *loader) readBehaviour(tool *Tool, t *table) {
 	tool.Terminal = readTerminal(tool, t)
 	readStderr(tool, t)
 	tool.BestEffort = t.oneOf("isolation", "required", "required", "best-effort") == "best-effort"
-	tool.Timeout = t.duration("timeout", defaultTimeout, time.Millisecond)
+	readMode(tool, t)
 	tool.Concurrency = int(t.integer("concurrency", 0, 1, maxConcurrency))
 	tool.Optional = t.boolean("optional", false)
 	tool.Redact = t.boolean("redact", true)
@@ -80,10 +77,6 @@ func (l *loader) readBehaviour(tool *Tool, t *table) {
 	tool.OKExitCodes = readExitCodes(t)
 	tool.Retry = readRetry(t.child("retry"))
 	tool.Toolchains = readToolchains(t)
-	if mode := t.oneOf("mode", "call", "call", "session", "background"); mode != "call" {
-		_, at, _ := t.get("mode")
-		at.fail(fmt.Sprintf("mode = %q %s; write mode = \"call\"", mode, notYet))
-	}
 }
 
 func notEmpty(t *table, key, def string) string {

@@ -12,11 +12,13 @@ import (
 //	approval, builtin ("" where none), command (as written: strings and nested arrays; [] for a builtin), concurrency
 //	(0 is none), cwd, dash (sorted names of the parameters with dash = true), description, env ({variable: value or
 //	"$secret:NAME"}, never a secret's value), env_pass, isolation, limits {cpu, cpu_time_ms, file_size_bytes, files,
-//	memory_bytes, output_bytes, output_total_bytes, pids, swap_bytes}, mode ("call"), ok_exit_codes (sorted), optional,
+//	memory_bytes, output_bytes, output_total_bytes, pids, swap_bytes}, mode, ok_exit_codes (sorted), optional,
 //	path (sorted names of the parameters with format = "path"), preview_bytes, pty (false or {cols, rows}), redact, retry
 //	{backoff_ms, max, on}, risk, sandbox {cache, hide, network ("none", "host" or a sorted array), ptrace, read, write}, schema
 //	(Tool.Schema, in place of params, schema and schema_file), stderr ("merge" with a pty), stdin (null where none), timeout_ms, title,
 //	toolchains ("auto", "none" or an array), user ("" is toolrun's own)
+//
+// The tools that a mode makes have two keys more: idle_ms (0 where none) and verb.
 //
 // Paths stand as the catalog writes them; nothing that was looked up on the host is in it.
 func definition(t *Tool) json.RawMessage {
@@ -31,11 +33,11 @@ func definition(t *Tool) json.RawMessage {
 	if t.stdin != nil {
 		stdin = t.stdin.source()
 	}
-	return canonical(map[string]any{
+	d := map[string]any{
 		"approval": t.Approval, "builtin": t.Builtin, "command": commandSource(t.command), "concurrency": t.Concurrency,
 		"cwd": t.Cwd, "dash": t.paramsThat(func(p *param) bool { return p.dash }), "description": t.Description, "env": env,
 		"env_pass": some(t.EnvPass), "isolation": choose(t.BestEffort, "best-effort", "required"),
-		"limits": limitsObject(t.Limits), "mode": "call", "ok_exit_codes": t.OKExitCodes, "optional": t.Optional,
+		"limits": limitsObject(t.Limits), "mode": t.Mode, "ok_exit_codes": t.OKExitCodes, "optional": t.Optional,
 		"path": t.paramsThat(func(p *param) bool { return p.path }), "preview_bytes": t.PreviewBytes, "pty": t.Terminal.object(),
 		"redact": t.Redact,
 		"retry":  map[string]any{"backoff_ms": t.Retry.Backoff.Milliseconds(), "max": t.Retry.Max, "on": some(t.Retry.On)},
@@ -46,7 +48,11 @@ func definition(t *Tool) json.RawMessage {
 		},
 		"schema": t.Schema, "stderr": choose(t.StderrMerge, "merge", "separate"), "stdin": stdin,
 		"timeout_ms": t.Timeout.Milliseconds(), "title": t.Title, "toolchains": t.Toolchains.object(), "user": t.User,
-	})
+	}
+	if t.Verb != "" {
+		d["idle_ms"], d["verb"] = t.Idle.Milliseconds(), t.Verb
+	}
+	return canonical(d)
 }
 
 func limitsObject(l Limits) map[string]any {

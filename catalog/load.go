@@ -15,7 +15,8 @@ type loader struct {
 	errs     Errors
 	files    []File
 	tools    map[string]*Tool
-	declared map[string]place // of each tool
+	declared map[string]place // of each tool, and of each that a mode makes
+	derived  map[string]*Tool // by the name of a tool that a mode makes: the declared one
 	defaults *layer           // nil where there is no [defaults]
 	secrets  map[string]Secret
 	compiler *jsonschema.Compiler
@@ -30,7 +31,7 @@ func Load(path string) (*Catalog, error) { return load(path, readRegular) }
 func load(path string, readFile func(string) ([]byte, error)) (*Catalog, error) {
 	l := &loader{
 		readFile: readFile,
-		tools:    make(map[string]*Tool), declared: make(map[string]place), secrets: make(map[string]Secret),
+		tools:    make(map[string]*Tool), declared: make(map[string]place), derived: make(map[string]*Tool), secrets: make(map[string]Secret),
 	}
 	c := &Catalog{}
 	abs, err := filepath.Abs(path)
@@ -120,7 +121,11 @@ func (l *loader) readTools(tools *table) {
 			at.fail(problem)
 		}
 		if other, ok := l.declared[name]; ok {
-			at.fail(twice(other.src.name, other.src.line(other.at)))
+			problem := twice(other.src.name, other.src.line(other.at))
+			if base := l.derived[name]; base != nil {
+				problem = fmt.Sprintf("is also what mode = %q of %s makes at %s:%d: rename one of them", base.Mode, base.Name, other.src.name, other.src.line(other.at))
+			}
+			at.fail(problem)
 			continue
 		}
 		l.declared[name] = at
@@ -128,7 +133,12 @@ func (l *loader) readTools(tools *table) {
 		if l.defaults != nil {
 			layers = append(layers, *l.defaults)
 		}
-		l.tools[name] = l.declare(name, newTable(layers...))
+		tool := l.declare(name, newTable(layers...))
+		if tool.Mode == ModeCall {
+			l.tools[name] = tool
+		} else {
+			l.derive(tool, at)
+		}
 	}
 }
 

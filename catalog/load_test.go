@@ -16,7 +16,7 @@ import (
 func TestToolWithoutOptionalKeysHasTheDocumentedDefaults(t *testing.T) {
 	a := tool(t, head)
 	want := &Tool{
-		Name: "a", Risk: RiskRead, Approval: ApprovalAuto, Cwd: ".", Env: map[string]EnvValue{}, Timeout: 2 * time.Minute, OKExitCodes: []int{0},
+		Name: "a", Risk: RiskRead, Approval: ApprovalAuto, Mode: ModeCall, Cwd: ".", Env: map[string]EnvValue{}, Timeout: 2 * time.Minute, OKExitCodes: []int{0},
 		Retry: Retry{Max: 0, On: []string{"timeout", "exit:75"}, Backoff: time.Second}, Redact: true, PreviewBytes: 10240,
 		Limits: Limits{
 			MemoryBytes: 1 << 30, Pids: 256, CPUs: 2, CPUTime: 10 * time.Minute, Files: 1024, FileSizeBytes: 1 << 30,
@@ -92,7 +92,7 @@ dash = true
 func TestEveryKeyIsObeyed(t *testing.T) {
 	a := tool(t, everyKey)
 	want := &Tool{
-		Name: "all", Title: "All", Description: "Everything said.", Risk: RiskDestructive, Approval: ApprovalDeny, Cwd: "sub",
+		Name: "all", Title: "All", Description: "Everything said.", Risk: RiskDestructive, Approval: ApprovalDeny, Mode: ModeCall, Cwd: "sub",
 		Env:     map[string]EnvValue{"A": {Value: "1"}, "T": {Secret: "TOKEN"}, "EMPTY": {}},
 		EnvPass: []string{"LANG"}, StderrMerge: true, User: "nobody", Timeout: 90 * time.Minute, OKExitCodes: []int{0, 3},
 		Retry: Retry{On: []string{"exit:0"}}, Concurrency: 2, Optional: true,

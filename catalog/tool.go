@@ -43,6 +43,9 @@ type Tool struct {
 	Risk        string // RiskRead, RiskDraft, RiskSend or RiskDestructive
 	Approval    string // ApprovalAuto, ApprovalAsk or ApprovalDeny
 	Builtin     string // "" or BuiltinOutput
+	Mode        string // ModeCall, ModeSession or ModeBackground
+	Verb        string // what it does with a program that stays, VerbStart, …; "" with ModeCall
+	Base        string // with a Verb: the declared name
 
 	Cwd         string              // as written: "." is the workspace
 	Env         map[string]EnvValue // by variable name
@@ -51,7 +54,8 @@ type Tool struct {
 	Terminal    Terminal            // of the program, in place of pipes
 	User        string              // "" is the owner of the workspace
 
-	Timeout     time.Duration // whole milliseconds, > 0
+	Timeout     time.Duration // whole milliseconds, > 0; of the program, where it stays
+	Idle        time.Duration // of a session that no call uses; 0 with another mode
 	OKExitCodes []int         // sorted, never empty
 	Retry       Retry
 	Concurrency int // calls of this tool at a time; 0 is no bound of its own
@@ -125,7 +129,7 @@ type Toolchains struct {
 	Programs []string // program names or absolute paths; empty with Auto false is none
 }
 
-// Program is command[0], as declared; "" for a builtin.
+// Program is command[0], as declared; "" for a tool that starts none: a builtin, and each verb but VerbStart.
 func (t *Tool) Program() string {
 	if len(t.command) == 0 {
 		return ""
@@ -146,6 +150,14 @@ func (t *Tool) StdinParams() (names []string) {
 	return names
 }
 
+// LongestCall is how long one call of the tool may take, retries and waiting for a place aside.
+func (t *Tool) LongestCall() time.Duration {
+	if t.Verb != "" {
+		return maxWaitMS * time.Millisecond
+	}
+	return t.Timeout
+}
+
 // Params returns the names of the declared parameters, sorted.
 func (t *Tool) Params() []string { return append([]string(nil), t.names...) }
 
@@ -154,7 +166,7 @@ func (t *Tool) Params() []string { return append([]string(nil), t.names...) }
 func (t *Tool) Annotations() (readOnly, destructive, openWorld bool) {
 	openWorld = t.Sandbox.Network != NetworkNone
 	writable := len(t.Sandbox.Write) > 0 || len(t.Sandbox.Cache) > 0
-	if t.Builtin != "" { // starts nothing
+	if t.Program() == "" && t.Verb != VerbSend { // does nothing out there
 		openWorld, writable = false, false
 	}
 	return t.Risk == RiskRead && !writable && !openWorld, t.Risk == RiskDestructive, openWorld

@@ -19,11 +19,17 @@ func (c *call) attempt(ctx context.Context) Reply {
 	if c.tool.Builtin != "" {
 		return c.builtin(ctx)
 	}
+	if c.tool.Verb != "" && c.process == nil {
+		return c.start(ctx)
+	}
 	plan := c.r.plans[c.tool.Name]
 	cmd, err := plan.command(c.tool, c.args)
 	cmd.Stdout = c.capture()
 	if !c.tool.StderrMerge {
 		cmd.Stderr = c.capture()
+	}
+	if c.process != nil {
+		c.process.equip(&cmd, c.streams)
 	}
 	c.describe(plan, cmd)
 

@@ -30,6 +30,7 @@ type call struct {
 	announced bool        // the tool_call line is written; the row is when it has its seq
 	base      ledger.Row  // the row as it was announced, where the tool is tried again
 	next      *ledger.Row // of the attempt that follows; its tool_call line is written
+	process   *handle     // that this is the call of; nil: it ends with its program
 }
 
 // Call runs one request to its end. The reply always has a row, but for ErrLedgerUnavailable. When ctx ends the tool is
@@ -64,6 +65,9 @@ func (r *Runner) Call(ctx context.Context, req Request) (reply Reply) {
 			return c.refuse(*no)
 		}
 	}
+	if c.tool.Verb != "" && c.tool.Verb != catalog.VerbStart {
+		return c.use(ctx)
+	}
 	return c.attempts(ctx)
 }
 
@@ -93,7 +97,7 @@ func (c *call) announce(d decision) error {
 	if err != nil {
 		return err
 	}
-	if d.Outcome == "" && c.args != nil && c.tool.Builtin == "" {
+	if d.Outcome == "" && c.args != nil && c.tool.Program() != "" {
 		if c.argv, err = c.r.putArgv(c.rules.Strings(c.args.Argv())); err != nil {
 			return err
 		}

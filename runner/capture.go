@@ -24,7 +24,8 @@ type capture struct {
 	object  capped
 	excerpt excerpt
 	line    lastLine
-	err     error // why the object cannot be completed
+	taps    []func([]byte) // get the redacted bytes too; they must not wait, nor keep them
+	err     error          // why the object cannot be completed
 	closed  bool
 }
 
@@ -82,6 +83,9 @@ func (c *capture) Write(p []byte) (n int, err error) {
 func (c *capture) emit(b redact.Bytes) error {
 	c.excerpt.write(b.Raw())
 	c.line.write(b.Raw())
+	for _, tap := range c.taps {
+		tap(b.Raw())
+	}
 	return c.object.write(b)
 }
 
@@ -90,6 +94,20 @@ func (c *capture) lastLine() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.excerpt.screen.line(c.line.String())
+}
+
+// tap lets f see all redacted bytes from here on.
+func (c *capture) tap(f func([]byte)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.taps = append(c.taps, f)
+}
+
+// heldBack is how many bytes may still become part of a secret.
+func (c *capture) heldBack() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stream.Held()
 }
 
 // finish ends the stream and puts the object in its place. Later writes fail.

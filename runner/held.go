@@ -153,7 +153,9 @@ func (c *call) shown() held.Call {
 		s.Network = append(s.Network, c.rules.Text(place))
 	}
 	if plan := c.r.plans[t.Name]; plan != nil {
-		s.Argv = c.rules.Strings(c.args.Argv())
+		if argv := c.args.Argv(); argv != nil {
+			s.Argv = c.rules.Strings(argv)
+		}
 		s.Cwd = c.rules.Text(plan.dir)
 		for _, place := range plan.writes {
 			s.Write = append(s.Write, c.rules.Text(place))
@@ -165,7 +167,7 @@ func (c *call) shown() held.Call {
 // networkOf is where a tool may connect to.
 func networkOf(t *catalog.Tool) []string {
 	switch {
-	case t.Builtin != "":
+	case t.Program() == "" && t.Verb != catalog.VerbSend:
 		return []string{catalog.NetworkNone}
 	case t.Sandbox.Network == catalog.NetworkHosts:
 		return t.Sandbox.Hosts

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"toolrun/archive/ledger"
@@ -25,6 +26,10 @@ func (c *call) errorMessage(end ending, cause error, lastLine string) string {
 			s += ": " + lastLine
 		}
 		return s
+	}
+	var s *stopped
+	if errors.As(cause, &s) {
+		return s.why
 	}
 	limits := c.tool.Limits
 	switch end.Outcome {

@@ -59,6 +59,10 @@ var outcomes = map[sandbox.Outcome]string{
 
 // outcomeOfCause names the end of a call whose context ended. Whatever is not the client's own wish is ours.
 func outcomeOfCause(cause error) string {
+	var s *stopped
+	if errors.As(cause, &s) {
+		return s.outcome
+	}
 	if errors.Is(cause, ErrCancelled) {
 		return ledger.OutcomeCancelled
 	}

@@ -28,6 +28,7 @@ type Facts struct {
 	RunID         ledger.OrNull `json:"run_id"`
 	Seq           *int64        `json:"seq"`
 	CatalogSHA256 ledger.OrNull `json:"catalog_sha256"`
+	Process       *Process      `json:"process,omitzero"` // only of a program that stays
 }
 
 // outcomeUnavailable is in replies only: no row holds it, since there is none.
@@ -63,6 +64,7 @@ func (r Reply) Facts() Facts {
 		RunID:         ledger.OrNull(row.RunID),
 		Seq:           &row.Seq,
 		CatalogSHA256: ledger.OrNull(row.CatalogSHA256),
+		Process:       r.Process,
 	}
 }
 
@@ -86,6 +88,9 @@ func (r Reply) Text() string {
 	section(&b, "stderr", r.Stderr, r.Row.StderrBytes, "stderr_hash", r.Row.StderrHash)
 	if r.Row.OutputBytes+r.Row.StderrBytes == 0 {
 		b.WriteString("(no output)\n")
+	}
+	if r.Process != nil {
+		b.WriteString("--- " + r.Process.Text() + " ---\n")
 	}
 	b.WriteString(verdict)
 	return b.String()

@@ -74,6 +74,8 @@ type Reply struct {
 	Row    *ledger.Row
 	Stdout Preview
 	Stderr Preview
+	// Process is set where the call was of a program that stays.
+	Process *Process
 	// Message is a sentence for the model where the call was refused.
 	Message string
 	// Err is ErrLedgerUnavailable (perhaps wrapped) where no row exists and nothing ran, or, beside a Row, where the row

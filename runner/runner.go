@@ -69,6 +69,7 @@ type Runner struct {
 	gate         *gate
 	ids          *ids
 	sessions     *sessions
+	handles      *handles
 	exes         *exeHashes
 	plans        map[string]*plan // by tool, builtins excepted
 	onlyDeclared *redact.Rules    // for tools with redact = false
@@ -114,6 +115,7 @@ func New(cfg Config) (*Runner, error) {
 		gate:         newGate(cfg.Jobs, cfg.Queue),
 		ids:          newIDs(cfg.Run.ID(), cfg.Rules, cfg.Archive.Ledger.Claim),
 		sessions:     newSessions(),
+		handles:      newHandles(cfg.Queue),
 		exes:         newExeHashes(),
 		plans:        make(map[string]*plan),
 		onlyDeclared: cfg.Rules.Shapes(false),
@@ -123,7 +125,7 @@ func New(cfg Config) (*Runner, error) {
 	var errs []error
 	for _, t := range cfg.Catalog.Tools() {
 		r.used[t.Name] = new(atomic.Bool)
-		if t.Builtin != "" {
+		if t.Program() == "" {
 			continue
 		}
 		if err := r.prepare(t); err != nil {
@@ -142,6 +144,9 @@ func (r *Runner) prepare(t *catalog.Tool) error {
 		return err
 	}
 	r.plans[t.Name] = p
+	if t.Mode == catalog.ModeSession {
+		r.plans[t.Base+"_"+catalog.VerbSend] = p // what is typed runs there
+	}
 	return nil
 }
 
@@ -156,6 +161,9 @@ func (r *Runner) Instructions() string {
 	b.WriteString("The first and the last line of a result say whether the call succeeded. ")
 	b.WriteString("Secrets are shown as " + redact.Mark + "; text that holds this mark is not accepted as an argument.")
 	for _, t := range r.cfg.Catalog.Tools() {
+		if decide(question{Tool: t, Autonomous: r.cfg.Autonomous}).Ask {
+			fmt.Fprintf(&b, " A call of %s waits until a person allows it.", t.Name)
+		}
 		if t.Builtin == catalog.BuiltinOutput {
 			fmt.Fprintf(&b, " Where a result leaves bytes out, %s reads them by output_hash or stderr_hash.", t.Name)
 		}
@@ -176,8 +184,9 @@ func (r *Runner) RejectedLine(code int, n int64, sha256 string) {
 	}
 }
 
-// Close waits for the calls that run and ends the run: its last line names the tools that nobody called. The caller ends
-// the calls first, by their contexts, if it cannot wait. Later calls find the ledger unavailable.
+// Close waits for the calls that run, ends the programs that stay open, and ends the run: its last line names the tools
+// that nobody called. The caller ends the calls first, by their contexts, if it cannot wait. Later calls find the ledger
+// unavailable.
 func (r *Runner) Close() error {
 	r.life.Lock()
 	defer r.life.Unlock()
@@ -185,6 +194,7 @@ func (r *Runner) Close() error {
 		return nil
 	}
 	r.closed = true
+	r.handles.close()
 	err := errors.Join(r.settle(), r.desk.Close())
 	return errors.Join(err, r.cfg.Archive.End(r.cfg.Run, r.unused()))
 }

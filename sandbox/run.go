@@ -48,6 +48,9 @@ func (b *Box) Run(ctx context.Context, cmd Command) Result {
 	}
 	c.pipes.started()
 	c.r.Enforced = b.enforced
+	if cmd.Started != nil {
+		cmd.Started()
+	}
 	if c.pipes.live != nil {
 		c.pipes.live.attach(c.pipes.wake)
 	}

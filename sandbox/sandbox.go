@@ -62,6 +62,7 @@ type Command struct {
 	Stdout  io.Writer     // receives the bytes as they come; an error from it ends the call as CaptureFailed
 	Stderr  io.Writer     // nil: stderr goes to Stdout, as it does at a terminal
 	Timeout time.Duration // of the wall clock, from the start of the program; 0: none
+	Started func()        // called once the program runs, before its first byte is read; nil: nobody is told
 }
 
 // Outcome says how a call ended.

@@ -15,7 +15,7 @@ import (
 // It may well be meant for another host.
 func (a *app) hostWarnings(c *catalog.Catalog) (list []string) {
 	for _, t := range c.Tools() {
-		if t.Builtin != "" {
+		if t.Program() == "" {
 			continue
 		}
 		path := a.getenv("PATH")

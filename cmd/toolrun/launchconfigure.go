@@ -79,7 +79,7 @@ const defaultCallSeconds = int((2*time.Minute + callWait) / time.Second)
 func callSeconds(c *catalog.Catalog) int {
 	longest := time.Duration(defaultCallSeconds)*time.Second - callWait
 	for _, t := range c.Tools() {
-		longest = max(longest, t.Timeout)
+		longest = max(longest, t.LongestCall())
 	}
 	return int((longest + callWait) / time.Second)
 }

@@ -70,6 +70,10 @@ func (a *app) serve(ctx context.Context, options engineOptions, grace time.Durat
 	}()
 	a.joinLaunch(e.run.ID())
 	a.logger().Info("serving", "catalog", e.catalog.Path(), "tools", len(e.catalog.Names()), "run_id", e.run.ID())
+	if e.runner != nil { // clients leave little time: the programs that stay open do not wait for the calls
+		stop := context.AfterFunc(in.ctx, e.runner.Interrupt)
+		defer stop()
+	}
 	err = rpc.Serve(in.ctx, rpc.Config{
 		In: a.stdin, Out: a.stdout, Backend: e.runner, Version: buildInfo().Version, EOFGrace: grace,
 		Getenv: a.launchEnv, Logger: a.logger(), Rules: e.rules, Refuse: err,
