@@ -93,7 +93,7 @@ func (d *Dir) sign(seals []evidence.Seal) (*evidence.Checkpoint, error) {
 		return nil, err
 	}
 	c, err := evidence.Sign(d.path, evidence.Statement{
-		Ledger: d.Ledger.Path(), Size: size, Own: own,
+		Open: d.whole, Size: size, Own: own,
 		Seals: func(first bool) ([]evidence.Seal, error) {
 			if !first {
 				return seals, nil
@@ -135,12 +135,26 @@ func (d *Dir) noteOthers(size int64, own []evidence.Leaf) error {
 	if others <= 0 {
 		return nil
 	}
-	f, err := os.Open(d.Ledger.Path())
+	hot, err := ledger.OpenHot(d.path)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	defer f.Close()
-	for line, err := range jsonl.Lines(io.NewSectionReader(f, from, size-from)) {
+	defer hot.Close()
+	for _, p := range hot.Pieces() {
+		if p.Cut != nil || p.Offset+p.Bytes <= from {
+			continue // what was sealed is synced
+		}
+		at := max(from, p.Offset)
+		if err := d.noteLines(io.LimitReader(hot.Reader(p, at), size-at), at, mine); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noteLines does so for what r holds of the ledger from a byte on.
+func (d *Dir) noteLines(r io.Reader, from int64, mine map[int64]bool) error {
+	for line, err := range jsonl.Lines(r) {
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}

@@ -4,14 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 
 	"golang.org/x/mod/sumdb/tlog"
 
 	"toolrun/archive/evidence"
-	"toolrun/archive/internal/jsonl"
 	"toolrun/archive/ledger"
 )
 
@@ -58,27 +54,16 @@ func (d *Dir) Receipt(callID string) (*evidence.Receipt, error) {
 
 // lineOf finds the line of a call and its place in the ledger, from 0.
 func (d *Dir) lineOf(callID string) (line []byte, index int64, err error) {
-	path := filepath.Join(d.path, ledger.FileName)
-	for l := range ledger.Lines(d.path, ledger.ParseRow) {
+	for l, err := range d.Lines(Scope{}) {
 		var damage *ledger.Damage
-		switch {
-		case l.Err != nil && !errors.As(l.Err, &damage):
-			return nil, 0, l.Err
-		case l.Row != nil && l.Row.ToolCallID.String() == callID:
-			// Its bytes once more from the file: a reader of lines takes "\r\n" for an end.
-			f, err := os.Open(path)
-			if err != nil {
-				return nil, 0, err
-			}
-			defer f.Close()
-			for leaf, err := range evidence.Leaves(io.NewSectionReader(f, l.Offset, jsonl.MaxLineBytes+2)) {
-				if err != nil {
-					return nil, 0, err
-				}
-				line := make([]byte, leaf.Length)
-				_, err := f.ReadAt(line, l.Offset)
-				return line, int64(l.No) - 1, err
-			}
+		if err != nil && !errors.As(err, &damage) {
+			return nil, 0, err
+		}
+		if err != nil {
+			continue
+		}
+		if row, err := l.Row(); err == nil && row.ToolCallID.String() == callID {
+			return l.exact(), l.Place, nil
 		}
 	}
 	return nil, 0, fmt.Errorf("%w: %q in %s", ErrNoRow, callID, d.path)
@@ -103,11 +88,11 @@ func (d *Dir) fromHashes(c *evidence.Checkpoint, index int64, line []byte, key *
 
 // fromLedger makes the receipt from the whole ledger.
 func (d *Dir) fromLedger(c *evidence.Checkpoint, index int64, line []byte, key *evidence.Key) (*evidence.Receipt, error) {
-	f, err := os.Open(filepath.Join(d.path, ledger.FileName))
+	w, err := d.whole()
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer w.Close()
 	var hashes []evidence.Hash
 	read := tlog.HashReaderFunc(func(indexes []int64) ([]evidence.Hash, error) {
 		list := make([]evidence.Hash, len(indexes))
@@ -117,7 +102,7 @@ func (d *Dir) fromLedger(c *evidence.Checkpoint, index int64, line []byte, key *
 		return list, nil
 	})
 	n := int64(0)
-	for leaf, err := range evidence.Leaves(f) {
+	for leaf, err := range w.Leaves(0) {
 		if err != nil {
 			return nil, err
 		}
@@ -141,6 +126,6 @@ func RepairDerived(path string, o Options) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnusable, err)
 	}
-	err = evidence.Rebuild(d.path, filepath.Join(d.path, ledger.FileName), evidence.Options{Logger: d.log, Now: d.now})
+	err = evidence.Rebuild(d.path, d.whole, evidence.Options{Logger: d.log, Now: d.now})
 	return errors.Join(err, ledger.RebuildIDs(d.path))
 }

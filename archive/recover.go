@@ -198,7 +198,7 @@ func (d *Dir) findRows(dead []*deadRun) error {
 	if len(byID) == 0 {
 		return nil
 	}
-	for row, err := range ledger.Rows(d.path) {
+	for row, err := range d.Rows() {
 		var damage *ledger.Damage
 		if err != nil && !errors.As(err, &damage) {
 			return err

@@ -14,7 +14,22 @@ import (
 
 // Rows yields every row in the order of seq, as the ledger was when the iteration began. A damaged line is yielded as a
 // *[ledger.Damage] and the iteration goes on; after any other error it ends.
-func (d *Dir) Rows() iter.Seq2[*ledger.Row, error] { return ledger.Rows(d.path) }
+func (d *Dir) Rows() iter.Seq2[*ledger.Row, error] { return d.RowsIn(Scope{}) }
+
+// RowsIn is Rows of a part of the ledger.
+func (d *Dir) RowsIn(s Scope) iter.Seq2[*ledger.Row, error] {
+	return func(yield func(*ledger.Row, error) bool) {
+		for line, err := range d.Lines(s) {
+			row := (*ledger.Row)(nil)
+			if err == nil {
+				row, err = line.Row()
+			}
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
+}
 
 // RunPath returns the name of a run's file.
 func (d *Dir) RunPath(id string) string { return d.runPath(id) }

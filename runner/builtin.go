@@ -81,7 +81,7 @@ func (c *call) ownOutput(ctx context.Context, hash string) (bool, error) {
 	if c.r.cfg.Payloads == PayloadsHash {
 		return false, errors.New("cannot be read: this run keeps no content")
 	}
-	for row, err := range ledger.Rows(c.r.cfg.Archive.Path()) {
+	for row, err := range c.r.cfg.Archive.Rows() {
 		if ctx.Err() != nil {
 			break
 		}

@@ -74,7 +74,7 @@ func (p *folder) statement() Statement {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return Statement{Ledger: p.ledger(), Size: info.Size()}
+	return Statement{Open: p.open, Size: info.Size()}
 }
 
 func options() Options {
@@ -306,7 +306,7 @@ func TestContradictionIsNeverSigned(t *testing.T) {
 			if !bytes.Equal(checkpoints, after) || !bytes.Equal(hashes, still) {
 				t.Error("something changed")
 			}
-			if err := Rebuild(p.dir, p.ledger(), options()); strings.Contains(name, "edited, and") && !errors.Is(err, ErrContradiction) {
+			if err := Rebuild(p.dir, p.open, options()); strings.Contains(name, "edited, and") && !errors.Is(err, ErrContradiction) {
 				t.Errorf("rebuilt: %v", err)
 			}
 		})

@@ -1,21 +1,17 @@
 package evidence
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"math"
-	"os"
 	"slices"
 )
 
 // extend brings the hashes up to the end of the statement, or makes them anew, and returns the head there, which extends
 // the newest one.
 func (w *signing) extend(s Statement, anew bool) (Tree, error) {
-	ledger, err := os.Open(s.Ledger)
+	ledger, err := s.Open()
 	if errors.Is(err, fs.ErrNotExist) {
 		return Tree{}, fmt.Errorf("%w: %d rows were signed, and the ledger is gone", ErrContradiction, w.newest.Tree.N)
 	}
@@ -28,7 +24,7 @@ func (w *signing) extend(s Statement, anew bool) (Tree, error) {
 		return Tree{}, err
 	}
 	defer hashes.Close()
-	e := &extension{Statement: s, file: ledger, hashes: hashes, newest: w.newest.Tree}
+	e := &extension{Statement: s, ledger: ledger, hashes: hashes, newest: w.newest.Tree}
 	if !anew && e.continues() {
 		err = e.scan(hashes.N, hashes.Offset)
 	} else {
@@ -56,7 +52,7 @@ func (w *signing) extend(s Statement, anew bool) (Tree, error) {
 // extension is the part of a ledger that the hashes do not have yet.
 type extension struct {
 	Statement
-	file   *os.File
+	ledger Source
 	hashes *Hashes
 	newest Tree
 	leaves []Hash
@@ -74,26 +70,8 @@ func (e *extension) continues() bool {
 	if err != nil {
 		return false
 	}
-	line, err := lineBefore(e.file, h.Offset)
-	return err == nil && LeafHash(line) == last[0]
-}
-
-// lineBefore reads the line that ends at offset, without its newline.
-func lineBefore(f *os.File, offset int64) ([]byte, error) {
-	for window := int64(8 << 10); ; window *= 16 {
-		start := max(offset-window, 0)
-		b := make([]byte, offset-start)
-		if _, err := f.ReadAt(b, start); err != nil {
-			return nil, err
-		}
-		if len(b) == 0 || b[len(b)-1] != '\n' {
-			return nil, errors.New("no line ends there")
-		}
-		b = b[:len(b)-1]
-		if i := bytes.LastIndexByte(b, '\n'); i >= 0 || start == 0 {
-			return b[i+1:], nil
-		}
-	}
+	line, sealed, err := e.ledger.Before(h.Offset)
+	return err == nil && (sealed || LeafHash(line) == last[0])
 }
 
 // anew reads the whole ledger. The hashes on disk, which may be the only witness of what the ledger was, are given up only
@@ -156,11 +134,10 @@ func (e *extension) read(n, until int64) error {
 	if enough() {
 		return nil
 	}
-	for leaf, err := range Leaves(io.NewSectionReader(e.file, start, math.MaxInt64-start)) {
+	for leaf, err := range e.ledger.Leaves(start) {
 		if err != nil {
 			return err
 		}
-		leaf.Offset += start
 		e.take(leaf)
 		if enough() {
 			return nil
@@ -171,11 +148,11 @@ func (e *extension) read(n, until int64) error {
 
 // still demands that a line which this process wrote, and another signed, is in the file as it was.
 func (e *extension) still(leaf Leaf) error {
-	line := make([]byte, leaf.Length)
-	if _, err := e.file.ReadAt(line, leaf.Offset); err != nil && err != io.EOF {
+	line, sealed, err := e.ledger.Line(leaf)
+	if err != nil {
 		return err
 	}
-	if LeafHash(line) != leaf.Hash {
+	if !sealed && LeafHash(line) != leaf.Hash {
 		return e.notOwn(leaf)
 	}
 	return nil

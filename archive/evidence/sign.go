@@ -24,9 +24,9 @@ type Options struct {
 
 // Statement is what is to be signed.
 type Statement struct {
-	Ledger string // the file
-	Size   int64  // up to where it is covered: behind a newline, and synced
-	Own    []Leaf // lines that this process wrote itself and remembers: they are signed as they were written
+	Open func() (Source, error) // the ledger
+	Size int64                  // up to where it is covered: behind a newline, and synced
+	Own  []Leaf                 // lines that this process wrote itself and remembers: they are signed as they were written
 	// Seals returns the seals to be signed with it; first tells that nothing was ever signed here.
 	Seals func(first bool) ([]Seal, error)
 }
@@ -74,7 +74,7 @@ func Sign(dir string, s Statement, o Options) (*Checkpoint, error) {
 
 // Rebuild makes the hashes of the tree anew from the ledger, as far as it was signed. Hashes that the ledger does not agree
 // with are kept where a checkpoint vouches for them: ErrContradiction.
-func Rebuild(dir, ledger string, o Options) error {
+func Rebuild(dir string, ledger func() (Source, error), o Options) error {
 	key, err := PublicKey(dir)
 	if errors.Is(err, ErrNoKey) {
 		return nil // nothing was signed, and the first who signs begins anew
@@ -98,7 +98,7 @@ func Rebuild(dir, ledger string, o Options) error {
 		return fmt.Errorf("%w: %s holds no checkpoint any more", ErrContradiction, CheckpointsName)
 	}
 	w := &signing{Options: o, dir: dir, newest: newest}
-	_, err = w.extend(Statement{Ledger: ledger}, true)
+	_, err = w.extend(Statement{Open: ledger}, true)
 	return err
 }
 

@@ -46,6 +46,8 @@ type Ledger struct {
 	id   fileID
 	size int64 // of f when this process last saw it whole; -1 where it must be looked at
 	next int64 // seq of the next row, while size holds
+	gone int64 // bytes that were cut out of f
+	seqs int64 // above every seq of the rows that were
 	buf  []byte
 	ids  *idSet
 	own  []evidence.Leaf // rows that this process appended and that no checkpoint covers yet

@@ -39,6 +39,7 @@ func (l *Ledger) refresh() error {
 		l.log.Warn("ledger repaired", "what", tail.String())
 	}
 	next, err := l.nextSeq(size)
+	next = max(next, l.seqs)
 	if err != nil {
 		return fmt.Errorf("%w: read %q: %w", ErrUnavailable, path, err)
 	}
@@ -62,9 +63,19 @@ func (l *Ledger) reopen(path string, missing bool) error {
 			return err
 		}
 	}
+	cuts, err := ReadCuts(l.dir)
+	var now layout
+	if err == nil {
+		now, _, err = readLayout(f, cuts)
+	}
+	if err != nil {
+		f.Close()
+		return err
+	}
 	if l.f != nil {
 		l.f.Close()
 	}
+	l.gone, l.seqs = now.shift()
 	l.f, l.id = f, fileID{st.Dev, st.Ino}
 	return nil
 }
@@ -98,7 +109,7 @@ func (l *Ledger) nextSeq(size int64) (int64, error) {
 		}
 		end = make([]byte, len(end)*16)
 	}
-	next := int64(0)
+	next := l.seqs
 	for line, err := range jsonl.Lines(io.NewSectionReader(l.f, 0, size)) {
 		if err != nil {
 			return 0, err

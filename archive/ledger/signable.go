@@ -15,20 +15,20 @@ func (l *Ledger) remember(line []byte) {
 	if len(l.own) >= maxOwn {
 		l.own = slices.Delete(l.own, 0, maxOwn/2)
 	}
-	l.own = append(l.own, evidence.Leaf{Hash: evidence.LeafHash(line), Offset: l.size, Length: int64(len(line))})
+	l.own = append(l.own, evidence.Leaf{Hash: evidence.LeafHash(line), Offset: l.size + l.gone, Length: int64(len(line))})
 }
 
 // Path returns the name of the file.
 func (l *Ledger) Path() string { return filepath.Join(l.dir, FileName) }
 
-// Signable returns up to where the ledger can be signed now, which is behind a newline, and the lines before that which
-// this process wrote since the last Signed.
+// Signable returns up to which byte of the whole ledger it can be signed now, which is behind a newline, and the lines
+// before that which this process wrote since the last Signed.
 func (l *Ledger) Signable() (size int64, own []evidence.Leaf, err error) {
 	err = l.Locked(func() error {
 		if err := l.refresh(); err != nil {
 			return err
 		}
-		size, own = l.size, slices.Clone(l.own)
+		size, own = l.size+l.gone, slices.Clone(l.own)
 		return nil
 	})
 	return size, own, err

@@ -1,0 +1,177 @@
+package ledger
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// CutsName is the file that tells which lines were taken out of ledger.jsonl because a month was sealed.
+const CutsName = "ledger.cuts"
+
+// Range is a run of lines of the whole ledger: of what ledger.jsonl would be if nothing had ever been taken out of it.
+// Places never change: a line keeps its own from the day it is written.
+type Range struct {
+	Line   int64 `json:"line"`   // of its first line, from 0
+	Lines  int64 `json:"lines"`  //
+	Offset int64 `json:"offset"` // of its first byte
+	Bytes  int64 `json:"bytes"`
+}
+
+// Cut is what one part of a sealed month took out of ledger.jsonl.
+type Cut struct {
+	Month      string  `json:"month"`
+	Part       int     `json:"part"`
+	Ranges     []Range `json:"ranges"`      // in the order of the ledger
+	First      string  `json:"first"`       // leaf hash of its first line, in hex
+	FirstBytes int64   `json:"first_bytes"` // length of that line, without the newline
+	NextSeq    int64   `json:"next_seq"`    // above every seq of its rows
+}
+
+// sum is how many lines and bytes a cut took.
+func (c *Cut) sum() (lines, bytes int64) {
+	for _, r := range c.Ranges {
+		lines += r.Lines
+		bytes += r.Bytes
+	}
+	return lines, bytes
+}
+
+// ReadCuts reads the file of cuts. A last line without a newline was never made good and does not count.
+func ReadCuts(dir string) ([]Cut, error) {
+	path := filepath.Join(dir, CutsName)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var cuts []Cut
+	for len(text) > 0 {
+		line, rest, whole := bytes.Cut(text, []byte{'\n'})
+		if !whole {
+			break
+		}
+		var c Cut
+		if err := json.Unmarshal(line, &c); err != nil || !c.valid() {
+			return nil, fmt.Errorf("%s:%d: not a cut of the ledger; it is derived: verify --repair-derived", path, len(cuts)+1)
+		}
+		cuts, text = append(cuts, c), rest
+	}
+	return cuts, nil
+}
+
+func (c *Cut) valid() bool {
+	end, at := int64(0), int64(0)
+	for _, r := range c.Ranges {
+		if r.Line < end || r.Offset < at || r.Lines < 1 || r.Bytes < r.Lines {
+			return false
+		}
+		end, at = r.Line+r.Lines, r.Offset+r.Bytes
+	}
+	return len(c.Ranges) > 0 && c.Part > 0
+}
+
+// append is the line of the file.
+func (c *Cut) append(dst []byte) []byte {
+	line, _ := json.Marshal(c) // of numbers and strings only, which cannot fail
+	return append(append(dst, line...), '\n')
+}
+
+// gap is one range that was taken out, and by which cut.
+type gap struct {
+	Range
+	cut int
+}
+
+// layout is where the lines of a ledger are that was cut.
+type layout struct {
+	cuts []Cut
+	gaps []gap // in the order of the ledger
+}
+
+func layoutOf(cuts []Cut) layout {
+	l := layout{cuts: cuts}
+	for i, c := range cuts {
+		for _, r := range c.Ranges {
+			l.gaps = append(l.gaps, gap{r, i})
+		}
+	}
+	slices.SortFunc(l.gaps, func(a, b gap) int { return cmp.Compare(a.Line, b.Line) })
+	return l
+}
+
+// shift is how many bytes were taken out, and nextSeq is above every seq among them.
+func (l *layout) shift() (bytes, nextSeq int64) {
+	for _, c := range l.cuts {
+		_, n := c.sum()
+		bytes += n
+		nextSeq = max(nextSeq, c.NextSeq)
+	}
+	return bytes, nextSeq
+}
+
+// hot is where in ledger.jsonl a byte of the whole ledger is; ok is false where it was taken out.
+func (l *layout) hot(offset int64) (at int64, ok bool) {
+	at = offset
+	for _, g := range l.gaps {
+		if offset < g.Offset {
+			break
+		}
+		if offset < g.Offset+g.Bytes {
+			return 0, false
+		}
+		at -= g.Bytes
+	}
+	return at, true
+}
+
+// made tells whether a cut that is written down was made: its first line is not in its place any more. The others of l
+// were.
+func (l *layout) made(f io.ReaderAt, c *Cut) (bool, error) {
+	at, ok := l.hot(c.Ranges[0].Offset)
+	if !ok {
+		return false, fmt.Errorf("%s: two cuts of the ledger took line %d; it is derived: verify --repair-derived", CutsName, c.Ranges[0].Line+1)
+	}
+	line := make([]byte, c.FirstBytes+1)
+	_, err := io.ReadFull(io.NewSectionReader(f, at, c.FirstBytes+1), line)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return true, nil // the ledger is shorter than that
+	}
+	if err != nil {
+		return false, err
+	}
+	return line[c.FirstBytes] != '\n' || leafHex(line[:c.FirstBytes]) != c.First, nil
+}
+
+// readLayout tells how the ledger in f was cut. Only the last cut that is written down may not have been made yet: pending.
+func readLayout(f *os.File, cuts []Cut) (l layout, pending *Cut, err error) {
+	if len(cuts) == 0 {
+		return l, nil, nil
+	}
+	last := len(cuts) - 1
+	l = layoutOf(cuts[:last])
+	made, err := l.made(f, &cuts[last])
+	if err != nil {
+		return l, nil, err
+	}
+	if !made {
+		return l, &cuts[last], nil
+	}
+	return layoutOf(cuts), nil, nil
+}
+
+// lineAt reads the line that begins at a byte of f, without its newline.
+func lineAt(f io.ReaderAt, at, size int64) ([]byte, error) {
+	line, err := bufio.NewReader(io.NewSectionReader(f, at, size-at)).ReadBytes('\n')
+	return bytes.TrimSuffix(line, []byte{'\n'}), err
+}
