@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -106,29 +108,239 @@ func TestHandlesBelongToTheirSessionAndEndWithTheRun(t *testing.T) {
 	if f := s.facts(900, patience); f.Outcome != "invalid_arguments" {
 		t.Errorf("the handle of another session: %s", f.Text)
 	}
-	ended := func(h string) (r row) {
-		eventually(t, patience, "no row of the program", func() bool {
-			rows, _ := readRows(p.data)
-			i := slices.IndexFunc(rows, func(r row) bool { return r.ToolCallID == h })
-			if i >= 0 {
-				r = rows[i]
-			}
-			return i >= 0
-		})
-		return r
-	}
-	if r := ended(quick); r.Outcome != "timeout" || !strings.Contains(*r.ErrorMessage, "timed out after 700ms") {
+	if r := p.rowOf(quick); r.Outcome != "timeout" || !strings.Contains(*r.ErrorMessage, "timed out after 700ms") {
 		t.Errorf("%s", r.raw)
 	}
-	if r := ended(bored); r.Outcome != "timeout" || !strings.Contains(*r.ErrorMessage, "no call used it") {
+	if r := p.rowOf(bored); r.Outcome != "timeout" || !strings.Contains(*r.ErrorMessage, "no call used it") {
 		t.Errorf("%s", r.raw)
 	}
 	began := time.Now()
 	s.signal(15)
 	s.wait(patience)
-	r := ended(h)
+	r := p.rowOf(h)
 	at, err := time.Parse(time.RFC3339, r.EndedAt)
 	if err != nil || r.Outcome != "interrupted" || at.Sub(began) > time.Second {
 		t.Errorf("ended %v after the signal: %s", at.Sub(began), r.raw)
+	}
+}
+
+// rowOf waits for the row with this id.
+func (p *place) rowOf(id string) (r row) {
+	p.t.Helper()
+	eventually(p.t, patience, "no row "+id, func() bool {
+		rows, _ := readRows(p.data)
+		i := slices.IndexFunc(rows, func(r row) bool { return r.ToolCallID == id })
+		if i >= 0 {
+			r = rows[i]
+		}
+		return i >= 0
+	})
+	return r
+}
+
+func TestABuildInTheBackgroundIsPolledPastTheClientsLimit(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, fixed("build", "echo compiling; until [ -e go-on ]; do sleep 0.05; done; echo linking; echo oops >&2; exit 2", `mode = "background"`, `sandbox = { read = ["."] }`))
+	s := p.serve()
+	h := s.open("build", nil)
+	eventually(t, patience, "the build begins", func() bool {
+		f, state := s.stay("build_poll", object{"handle": h, "wait_ms": 50})
+		return state.Running && state.Waited == "time" && strings.Contains(f.Stdout, "compiling")
+	})
+	if f, state := s.stay("build_poll", object{"handle": h, "wait_ms": 0}); f.StdoutBytes != 0 || !state.Running || !strings.Contains(f.Text, "still runs") {
+		t.Errorf("%s", f.Text)
+	}
+	if f, _ := s.stay("build_list", nil); !strings.Contains(f.Stdout, h+" still runs") {
+		t.Errorf("list: %s", f.Stdout)
+	}
+	p.write("go-on", "", 0o644)
+	f, state := s.stay("build_poll", object{"handle": h, "wait_ms": 30000})
+	if f.Stdout != "linking\n" || f.Stderr != "oops\n" || state.Running || state.ExitCode == nil || *state.ExitCode != 2 || f.IsError || !strings.Contains(f.Text, "has ended: FAILED") {
+		t.Errorf("%s %+v", f.Text, state)
+	}
+	if f, _ := s.stay("build_list", nil); !strings.Contains(f.Stdout, h+" has ended: FAILED") {
+		t.Errorf("list: %s", f.Stdout)
+	}
+	r := p.rowOf(h)
+	if r.Outcome != "exit" || p.object(*r.OutputHash) != "compiling\nlinking\n" || p.object(*r.StderrHash) != "oops\n" {
+		t.Errorf("%s", r.raw)
+	}
+	if err := syscall.Unlink(p.work + "/go-on"); err != nil {
+		t.Fatal(err)
+	}
+	stopped := s.open("build", nil)
+	if _, state := s.stay("build_stop", object{"handle": stopped}); state.Running || *state.Outcome != "cancelled" {
+		t.Errorf("%+v", state)
+	}
+	if r := p.rowOf(stopped); r.Outcome != "cancelled" || *r.ErrorMessage != "stopped by build_stop" || r.Signal == nil || *r.Signal != "SIGKILL" {
+		t.Errorf("%s", r.raw)
+	}
+}
+
+func TestWhatIsTypedIsAskedForLikeWhatIsStarted(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, strings.Replace(shellTool("outward"), "READ", "SEND", 1))
+	s := p.serve()
+	allow := func(id int, allowed bool) facts {
+		t.Helper()
+		held := p.waiting(1)[0]["tool_call_id"].(string)
+		if !allowed {
+			if got := p.query("deny", held, "--reason", "no"); got.code != 0 {
+				t.Fatal(got.stderr)
+			}
+		} else if got, _ := p.atTerminal("allow", held); got.code != 0 {
+			t.Fatal(got.stderr)
+		}
+		return s.facts(id, patience)
+	}
+	f := allow(s.begin("outward_start", nil), true)
+	h := strings.TrimSpace(f.Stdout)
+	if f = allow(s.begin("outward_send", object{"handle": h, "input": "echo denied"}), false); f.Outcome != "declined" {
+		t.Errorf("%s", f.Text)
+	}
+	if f = allow(s.begin("outward_send", object{"handle": h, "input": "echo allowed"}), true); f.Outcome != "ok" {
+		t.Errorf("%s", f.Text)
+	}
+	f, _ = s.stay("outward_read", object{"handle": h, "pattern": "allowed"}) // asks nobody
+	if f.Stdout != "allowed\n" {
+		t.Errorf("%s", f.Text)
+	}
+	s.stay("outward_stop", object{"handle": h})
+	if r := p.rowOf(h); r.Outcome != "ok" || r.Approval == nil || *r.Approval != "approved" || !strings.Contains(string(r.raw), `"approved_by":{`) {
+		t.Errorf("%s", r.raw)
+	}
+}
+
+func TestASecretThatIsTypedIsNowhere(t *testing.T) {
+	t.Parallel()
+	const secret = "correct-horse-battery-41"
+	p := newPlace(t, "[secrets]\nTYPED = { env = \"TYPED\" }\n"+shellTool("shell", "pty = true")+shellTool("piped"))
+	p.env = append(p.env, "TYPED="+secret)
+	s := p.serve()
+	for _, tool := range []string{"shell", "piped"} {
+		h := s.open(tool, nil)
+		s.stay(tool+"_send", object{"handle": h, "input": `echo now; read -r typed; echo "length ${#typed}"; echo "$typed"; echo finished`})
+		s.stay(tool+"_read", object{"handle": h, "pattern": "now"})
+		s.stay(tool+"_send", object{"handle": h, "input": secret})
+		f, _ := s.stay(tool+"_read", object{"handle": h, "pattern": "finished"})
+		if !strings.Contains(f.Stdout, fmt.Sprintf("length %d", len(secret))) || !strings.Contains(f.Stdout, "[REDACTED]") {
+			t.Errorf("%q", f.Stdout)
+		}
+		s.stay(tool+"_send", object{"handle": h, "input": "printf gh; printf p_AAAAAAAAAAAA; sleep 64.5"})
+		eventually(t, patience, "what may become a secret is held back", func() bool {
+			f, state := s.stay(tool+"_read", object{"handle": h, "wait_ms": 100})
+			if strings.Contains(f.Stdout, "ghp_") {
+				t.Fatalf("it is shown: %s", f.Text)
+			}
+			return state.HeldBack == 16 && strings.Contains(f.Text, "16 bytes are held back")
+		})
+		s.stay(tool+"_stop", object{"handle": h})
+	}
+	nowhere(t, p, s, secret)
+}
+
+func TestALineThatATerminalWouldCutIsNotTyped(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "[tools.count]\ndescription = \"A test.\"\ncommand = [\"sh\", \"-c\", 'head -n 1 | wc -c; head -n 1 | wc -c']\nrisk = \"READ\"\nmode = \"session\"\npty = true\n")
+	s := p.serve()
+	h := s.open("count", nil)
+	s.stay("count_send", object{"handle": h, "input": strings.Repeat("x", 3000), "enter": false})
+	for _, enter := range []bool{true, false} {
+		if f, _ := s.stay("count_send", object{"handle": h, "input": strings.Repeat("y", 1200), "enter": enter}); f.Outcome != "invalid_arguments" || !strings.Contains(f.Text, `"input"`) {
+			t.Errorf("%s", f.Text)
+		}
+	}
+	s.stay("count_send", object{"handle": h, "input": strings.Repeat("y", 1095)})
+	s.stay("count_send", object{"handle": h, "input": "next"})
+	f, _ := s.stay("count_read", object{"handle": h, "pattern": "never", "wait_ms": 20000})
+	if f.Stdout != "4096\n5\n" {
+		t.Errorf("%q", f.Stdout)
+	}
+}
+
+func TestAServerIsAskedOverLoopbackInItsOwnBox(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "[tools.bash]\ndescription = \"A shell.\"\ncommand = [\"bash\", \"--norc\"]\nrisk = \"READ\"\nmode = \"session\"\n"+shTool)
+	s := p.serve()
+	h := s.open("bash", nil)
+	s.stay("bash_send", object{"handle": h, "input": `perl -MIO::Socket::INET -e '$|=1; $s = IO::Socket::INET->new(LocalAddr => "127.0.0.1", LocalPort => 8765, Listen => 5) or die; print "listening\n"; while ($c = $s->accept) { print $c "served\n"; close $c }' &`})
+	if f, state := s.stay("bash_read", object{"handle": h, "pattern": "listening"}); state.Waited != "pattern" {
+		t.Fatalf("%s", f.Text)
+	}
+	s.stay("bash_send", object{"handle": h, "input": "cat < /dev/tcp/127.0.0.1/8765"})
+	if f, _ := s.stay("bash_read", object{"handle": h, "pattern": "served"}); f.Stdout != "served\n" {
+		t.Errorf("%s", f.Text)
+	}
+	if f := s.call("sh", sh("bash -c 'cat < /dev/tcp/127.0.0.1/8765'")); f.ExitCode == nil || *f.ExitCode == 0 {
+		t.Errorf("another box reached it: %s", f.Text)
+	}
+}
+
+func TestControlCEndsWhatRunsInTheShell(t *testing.T) {
+	t.Parallel()
+	s := newPlace(t, "[tools.bash]\ndescription = \"A shell.\"\ncommand = [\"bash\", \"--norc\", \"-i\"]\nrisk = \"READ\"\nmode = \"session\"\npty = true\nenv = { PS1 = \"ready> \" }\n").serve()
+	h := s.open("bash", nil)
+	s.stay("bash_read", object{"handle": h, "pattern": "ready>"})
+	s.stay("bash_send", object{"handle": h, "input": "echo sleeping; sleep 1000"})
+	s.stay("bash_read", object{"handle": h, "pattern": "(?m)^sleeping"})
+	s.stay("bash_send", object{"handle": h, "input": "\x03"})
+	s.stay("bash_read", object{"handle": h, "pattern": "ready>"})
+	s.stay("bash_send", object{"handle": h, "input": "echo status $?"})
+	if f, _ := s.stay("bash_read", object{"handle": h, "pattern": "status 130"}); !strings.Contains(f.Stdout, "status 130") {
+		t.Errorf("%s", f.Text)
+	}
+}
+
+func TestSessionsDroppedInEveryWayLeaveNothing(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, shellTool("shell")+shellTool("tty", "pty = true")+shellTool("short", `timeout = "300ms"`)+shellTool("bored", `idle = "300ms"`))
+	s := p.serve()
+	var mu sync.Mutex
+	handles := map[string]string{}
+	together(t, 200, func(i int) {
+		way := []string{"stop", "exit", "kill", "idle", "timeout"}[i%5]
+		tool := []string{"shell", "tty"}[i/5%2]
+		if other := map[string]string{"timeout": "short", "idle": "bored"}[way]; other != "" {
+			tool = other
+		}
+		h := s.open(tool, nil)
+		mu.Lock()
+		handles[h] = way
+		mu.Unlock()
+		if way == "timeout" || way == "idle" {
+			return
+		}
+		s.stay(tool+"_send", object{"handle": h, "input": "sleep 64.3 & echo up"})
+		s.stay(tool+"_read", object{"handle": h, "pattern": "up"})
+		switch way {
+		case "stop":
+			s.stay(tool+"_stop", object{"handle": h})
+		case "exit":
+			s.stay(tool+"_send", object{"handle": h, "input": "exit 7"})
+		case "kill":
+			s.stay(tool+"_send", object{"handle": h, "input": "kill -9 $$"})
+		}
+	})
+	want := map[string]string{"stop": "ok", "exit": "exit", "kill": "signal", "idle": "timeout", "timeout": "timeout"}
+	for h, way := range handles {
+		r := p.rowOf(h)
+		late := way == "stop" && r.Outcome == "cancelled" // a slow machine: it did not end within the grace of a stop
+		if r.Outcome != want[way] && !late {
+			t.Errorf("%s: %s", way, r.raw)
+		}
+	}
+	noProcess(t, "sleep 64.3")
+	open := []string{s.open("shell", nil), s.open("tty", nil)}
+	s.stay("shell_send", object{"handle": open[0], "input": "sleep 64.3 &"})
+	s.kill()
+	noProcess(t, "sleep 64.3")
+	p.recover()
+	for _, h := range open {
+		if r := p.rowOf(h); r.Outcome != "interrupted" || !slices.Contains(r.Flags, "CLOSED_LATER") || !slices.Contains(r.Flags, "PROCESS") {
+			t.Errorf("%s", r.raw)
+		}
+	}
+	if got := p.query("verify"); got.code != 0 {
+		t.Errorf("verify: %s%s", got.stdout, got.stderr)
 	}
 }
