@@ -38,7 +38,7 @@ func Diff(a, b *Catalog) []Change {
 		from, inA := a.byName[c.Tool]
 		to, inB := b.byName[c.Tool]
 		if inA && inB {
-			changes[i].Fields = fields(from.Definition, to.Definition)
+			changes[i].Fields = DiffDefinitions(from.Definition, to.Definition)
 		}
 	}
 	return changes
@@ -70,7 +70,8 @@ func DiffHashes(schemaA, definitionA, schemaB, definitionB map[string]string) []
 	return changes
 }
 
-func fields(from, to json.RawMessage) []Field {
+// DiffDefinitions returns the keys of two definitions that differ.
+func DiffDefinitions(from, to json.RawMessage) []Field {
 	var a, b map[string]json.RawMessage
 	if json.Unmarshal(from, &a) != nil || json.Unmarshal(to, &b) != nil {
 		return nil

@@ -3,10 +3,12 @@ package audit
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,6 +28,7 @@ type run struct {
 	size    int64
 	sha256  string // of the file, where it had no marker
 	order   []string
+	defines []string // hashes of the definitions that its catalog names
 	calls   map[string]*trace.Line
 	results map[string]*trace.Line
 }
@@ -68,6 +71,7 @@ func (v *verifier) readRuns() error {
 				v.names(call, line.ArgsSHA256)
 			}
 		}
+		v.defines(r.defines)
 		if i%100 == 0 {
 			v.Progress("runs", i, len(entries))
 		}
@@ -117,6 +121,9 @@ func (v *verifier) readRun(id string, find func(Finding)) *run {
 			find(Finding{Kind: RunUnreadable, File: r.path, Line: line.No, Text: fmt.Sprintf("the first line is of type %q, not %q", line.Type, trace.TypeCatalog)})
 			fallthrough
 		default:
+			if line.Type == trace.TypeCatalog {
+				r.defines = hashesOf(line)
+			}
 			if line.Type == trace.TypeToolCall && argumentsDiffer(line) {
 				find(Finding{Kind: RowDiffers, File: r.path, Line: line.No, CallIDs: []string{line.CallID.String()}, Text: "arguments and args_sha256 do not agree"})
 			}
@@ -167,4 +174,26 @@ func sortedKeys[V any](m map[string]V) []string {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// hashesOf are the definitions of a catalog line.
+func hashesOf(line *trace.Line) []string {
+	var byName map[string]string
+	if json.Unmarshal(line.DefinitionSHA256, &byName) != nil {
+		return nil
+	}
+	return slices.Collect(maps.Values(byName))
+}
+
+// defines notes that a catalog names objects. They are there to be compared, and where one could not be kept no row lacks it.
+func (v *verifier) defines(hashes []string) {
+	for _, hash := range hashes {
+		if !isHash(hash) || v.objects[hash] != nil {
+			continue
+		}
+		if _, err := os.Lstat(v.d.Store.Path(hash)); err == nil {
+			v.check.add(hash)
+			v.objects[hash] = []string{}
+		}
+	}
 }

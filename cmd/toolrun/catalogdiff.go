@@ -24,7 +24,7 @@ func (a *app) catalogDiffCmd() *cobra.Command {
 		Use:   "diff A B",
 		Short: "Say what changed between two catalogs, each a file, a folder or the id of a run.",
 		Long: "Say what changed between two catalogs, each a file, a folder or the id of a run: names first, then schemas, then\n" +
-			"the rest of a definition. Of files each changed field is shown, of runs the hashes. Status 3 where they differ.",
+			"the rest of a definition, each changed field; of runs that kept no definitions, the hashes. Status 3 where they differ.",
 		Example:     "  toolrun catalog diff old/tools.toml tools.toml",
 		Args:        cobra.ExactArgs(2),
 		Annotations: exitsAlso(statusFound, statusData),
@@ -37,19 +37,29 @@ func (a *app) catalogDiffCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			changes := catalog.DiffHashes(from.schemas, from.definitions, to.schemas, to.definitions)
-			if from.catalog != nil && to.catalog != nil {
-				changes = catalog.Diff(from.catalog, to.catalog)
-			}
-			return a.printChanges(changes)
+			return a.printChanges(from.diff(to))
 		},
 	}
 }
 
-// frozen is a catalog that can be compared: of a file, all of it; of a run, its hashes.
+// frozen is a catalog that can be compared: of a file, or of a run, by its hashes and what the store has of it.
 type frozen struct {
-	catalog              *catalog.Catalog
 	schemas, definitions map[string]string
+	definition           func(name string) json.RawMessage // nil where it is not known
+}
+
+// diff is what changed to another catalog, with the fields where both definitions are known.
+func (f *frozen) diff(to *frozen) []catalog.Change {
+	changes := catalog.DiffHashes(f.schemas, f.definitions, to.schemas, to.definitions)
+	for i, c := range changes {
+		if c.Kind != catalog.ChangeSchema && c.Kind != catalog.ChangeDefinition {
+			continue
+		}
+		if a, b := f.definition(c.Tool), to.definition(c.Tool); a != nil && b != nil {
+			changes[i].Fields = catalog.DiffDefinitions(a, b)
+		}
+	}
+	return changes
 }
 
 func (a *app) frozen(name string) (*frozen, error) {
@@ -58,7 +68,7 @@ func (a *app) frozen(name string) (*frozen, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &frozen{c, c.SchemaSHA256s(), c.DefinitionSHA256s()}, nil
+		return frozenOfCatalog(c), nil
 	}
 	d, err := a.openForReading()
 	if err != nil {
@@ -67,11 +77,20 @@ func (a *app) frozen(name string) (*frozen, error) {
 	return frozenOfRun(d, name)
 }
 
-// frozenOfRun reads the first line of a run's trace.
-func frozenOfRun(d *archive.Dir, id string) (*frozen, error) {
+func frozenOfCatalog(c *catalog.Catalog) *frozen {
+	return &frozen{c.SchemaSHA256s(), c.DefinitionSHA256s(), func(name string) json.RawMessage {
+		if t, ok := c.Lookup(name); ok {
+			return t.Definition
+		}
+		return nil
+	}}
+}
+
+// runPath finds the trace of a run by its id, or by the beginning of it.
+func runPath(d *archive.Dir, id string) (string, error) {
 	paths, err := filepath.Glob(filepath.Join(d.Path(), ledger.RunsName, "*.jsonl"))
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	var found []string
 	for _, path := range paths {
@@ -85,20 +104,36 @@ func frozenOfRun(d *archive.Dir, id string) (*frozen, error) {
 		}
 	}
 	if len(found) != 1 {
-		return nil, fmt.Errorf("%q is neither a file nor one run of %s (%s)", id, d.Path(), count(len(found), "run"))
+		return "", fmt.Errorf("%q is neither a file nor one run of %s (%s)", id, d.Path(), count(len(found), "run"))
 	}
-	for line, err := range trace.Lines(found[0]) {
+	return found[0], nil
+}
+
+// frozenOfRun reads the first line of a run's trace.
+func frozenOfRun(d *archive.Dir, id string) (*frozen, error) {
+	path, err := runPath(d, id)
+	if err != nil {
+		return nil, err
+	}
+	rec := newRecord(d)
+	header := rec.header(strings.TrimSuffix(filepath.Base(path), ".jsonl"))
+	if header == nil {
+		return nil, fmt.Errorf("%s:1: the trace does not begin with its catalog", path)
+	}
+	return frozenOfHeader(header, rec)
+}
+
+// frozenOfHeader is the catalog of a trace's first line.
+func frozenOfHeader(header *trace.Line, rec *record) (*frozen, error) {
+	f := &frozen{}
+	f.definition = func(name string) json.RawMessage {
+		b, err := rec.content(f.definitions[name])
 		if err != nil {
-			return nil, err
+			return nil
 		}
-		f := &frozen{}
-		if line.Type != trace.TypeCatalog {
-			break
-		}
-		err := errors.Join(json.Unmarshal(line.SchemaSHA256, &f.schemas), json.Unmarshal(line.DefinitionSHA256, &f.definitions))
-		return f, err
+		return b
 	}
-	return nil, fmt.Errorf("%s:1: the trace does not begin with its catalog", found[0])
+	return f, errors.Join(json.Unmarshal(header.SchemaSHA256, &f.schemas), json.Unmarshal(header.DefinitionSHA256, &f.definitions))
 }
 
 // change is one line of catalog diff --json.
@@ -120,11 +155,7 @@ type field struct {
 func (a *app) printChanges(changes []catalog.Change) error {
 	if a.flags.json {
 		for _, c := range changes {
-			line := change{Tool: c.Tool, Change: c.Kind, From: c.From, To: c.To}
-			for _, f := range c.Fields {
-				line.Fields = append(line.Fields, field(f))
-			}
-			if err := printJSON(a.stdout, line); err != nil {
+			if err := printJSON(a.stdout, changeLine(c)); err != nil {
 				return err
 			}
 		}
@@ -133,6 +164,22 @@ func (a *app) printChanges(changes []catalog.Change) error {
 	if len(changes) == 0 {
 		return a.say("no difference")
 	}
+	if _, err := a.stdout.Write([]byte(changesText(changes))); err != nil {
+		return err
+	}
+	return differs(changes)
+}
+
+func changeLine(c catalog.Change) change {
+	line := change{Tool: c.Tool, Change: c.Kind, From: c.From, To: c.To}
+	for _, f := range c.Fields {
+		line.Fields = append(line.Fields, field(f))
+	}
+	return line
+}
+
+// changesText is name drift, schema drift and definition drift apart, for people.
+func changesText(changes []catalog.Change) string {
 	var b strings.Builder
 	kinds := map[string]int{}
 	for _, c := range changes {
@@ -144,10 +191,7 @@ func (a *app) printChanges(changes []catalog.Change) error {
 	section(&b, "names", changes, catalog.ChangeAdded, catalog.ChangeRemoved)
 	section(&b, "schemas", changes, catalog.ChangeSchema)
 	section(&b, "definitions", changes, catalog.ChangeDefinition)
-	if _, err := a.stdout.Write([]byte(b.String())); err != nil {
-		return err
-	}
-	return differs(changes)
+	return b.String()
 }
 
 func section(b *strings.Builder, title string, changes []catalog.Change, kinds ...string) {

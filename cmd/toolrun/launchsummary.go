@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"toolrun/archive"
 	"toolrun/archive/ledger"
+	"toolrun/archive/pairing"
 	"toolrun/archive/query"
 )
 
@@ -42,11 +44,15 @@ type launchSummary struct {
 	Refusals int      `json:"refusals"`
 	CostUSD  *float64 `json:"estimated_cost_usd"`
 	Priced   int      `json:"priced_calls"`
+
+	Audited  bool           `json:"audited"`  // the agent's transcript was found, and held against the record
+	Findings int            `json:"findings"` // of the audit
+	Bypassed map[string]int `json:"bypassed"` // calls of tools that worked outside of toolrun, by name
 }
 
 // tellSummary says on stderr what the session did: stdout is the agent's.
 func (a *app) tellSummary(l *launching, end ended, took time.Duration) error {
-	s := launchSummary{Agent: l.title(), Exit: end.status(), Seconds: took.Seconds(), Runs: []string{}, Sessions: []string{}}
+	s := launchSummary{Agent: l.title(), Exit: end.status(), Seconds: took.Seconds(), Runs: []string{}, Sessions: []string{}, Bypassed: map[string]int{}}
 	entries, err := os.ReadDir(l.run.Dir)
 	if err != nil {
 		return err
@@ -84,13 +90,33 @@ func (a *app) readRuns(s *launchSummary) error {
 	if d.HasDead() {
 		a.closeDead()
 	}
-	return s.read(d)
+	if err := s.read(d); err != nil {
+		return err
+	}
+	for _, id := range s.Sessions {
+		s.hold(a.joinSession(d, id))
+	}
+	return s.read(d) // with what the transcript told of the rows
+}
+
+// hold takes what the audit of a session found.
+func (s *launchSummary) hold(list []*audited) {
+	for _, one := range list {
+		s.Audited = true
+		s.Findings += one.findings()
+		for _, item := range one.report.Items {
+			if item.Kind == pairing.Bypassed {
+				s.Bypassed[item.Tool]++
+			}
+		}
+	}
 }
 
 func (s *launchSummary) read(d *archive.Dir) error {
 	var n tally
 	var usd float64
-	for row, err := range query.Rows(d, query.Filter{}) {
+	s.Priced = 0
+	for row, err := range query.Joined(d, query.Rows(d, query.Filter{})) {
 		var damage *ledger.Damage
 		if errors.As(err, &damage) {
 			continue // not of these runs, as far as anybody can say; every other command names it
@@ -129,12 +155,22 @@ func (s *launchSummary) lines(a *app, end ended, took time.Duration) []string {
 		first += fmt.Sprintf(", $%.4f for %s of known price", *s.CostUSD, count(s.Priced, "call"))
 	}
 	lines := []string{first}
+	if len(s.Bypassed) > 0 {
+		var parts []string
+		for _, tool := range slices.Sorted(maps.Keys(s.Bypassed)) {
+			parts = append(parts, fmt.Sprintf("%s (%s)", tool, count(s.Bypassed[tool], "call")))
+		}
+		lines = append(lines, "bypassed toolrun, and is not on the record: "+strings.Join(parts, ", "))
+	}
 	for _, id := range s.Sessions {
 		more := "toolrun session " + shellWord(id)
 		if a.flags.data != "" {
 			more += " --data " + shellWord(a.flags.data)
 		}
 		lines = append(lines, "more: "+more)
+		if s.Findings > 0 {
+			lines = append(lines, fmt.Sprintf("%s in what it tells of itself: %s", count(s.Findings, "finding"), strings.Replace(more, "toolrun session ", "toolrun audit --session ", 1)))
+		}
 	}
 	return lines
 }

@@ -135,7 +135,7 @@ func (a *app) rootCmd() *cobra.Command {
 		a.errorsCmd(), a.costCmd(), a.slowCmd(), a.timelineCmd(),
 		a.reportCmd(), a.uiCmd(),
 		a.pricesCmd(),
-		a.auditCmd(), a.checkCmd(),
+		a.auditCmd(), a.diagnoseCmd(), a.checkCmd(),
 		a.proveCmd(), a.verifyCmd(),
 		a.versionCmd(),
 	)

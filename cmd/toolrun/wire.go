@@ -137,7 +137,30 @@ func (a *app) beginRun(d *archive.Dir, c *catalog.Catalog, rules *redact.Rules, 
 		masked := rules.Text(role)
 		h.Role = &masked
 	}
+	a.keepDefinitions(d, c)
 	return d.Begin(h)
+}
+
+// keepDefinitions puts what the catalog declares into the store, under the hash that rows and traces have: so it can be said
+// later what changed between two runs. A definition in which something would be masked is not kept, for its bytes would be
+// others; neither is one for which there is no room.
+func (a *app) keepDefinitions(d *archive.Dir, c *catalog.Catalog) {
+	var shapes *redact.Rules
+	for _, t := range c.Tools() {
+		if _, err := os.Lstat(d.Store.Path(t.DefinitionSHA256)); err == nil {
+			continue
+		}
+		if shapes == nil {
+			shapes = redact.New(nil)
+		}
+		masked, err := shapes.JSON(t.Definition)
+		if err == nil && masked.Redactions() == 0 && masked.String() == string(t.Definition) {
+			_, err = d.Store.Put(masked)
+		}
+		if err != nil {
+			a.logger().Warn("a definition is not kept", "tool", t.Name, "err", err)
+		}
+	}
 }
 
 // cacheDir is where the tools' caches of a project are kept: outside the workspace, and outside the data directory, which

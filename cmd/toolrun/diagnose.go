@@ -1,0 +1,194 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"toolrun/archive"
+	"toolrun/archive/claims"
+	"toolrun/archive/ledger"
+	"toolrun/archive/pairing"
+	"toolrun/archive/query"
+	"toolrun/archive/trace"
+)
+
+func (a *app) diagnoseCmd() *cobra.Command {
+	var against string
+	var paths []string
+	cmd := &cobra.Command{
+		Use:   "diagnose RUN",
+		Short: "Name the likely cause of a bad run: a wrong catalog, a drifted schema, an invented tool, a pairing bug.",
+		Long: "Name the likely cause of a bad run, in the order in which one would look: are the names that were called in the catalog; are\n" +
+			"the schemas those of the other run; has every result its call; does the final message say what the rows say. The other run\n" +
+			"is that of --against, else the one that began before. Where catalogs or schemas differ the runs are not comparable, and\n" +
+			"what changed is printed first. What the agent claimed is read from its transcript, if it is found or named. Status 3 where\n" +
+			"anything is found.",
+		Example:     "  toolrun diagnose 3f2a9c10 --against 7c1d2e55",
+		Args:        cobra.ExactArgs(1),
+		Annotations: exitsAlso(statusFound, statusData),
+		RunE: func(_ *cobra.Command, args []string) error {
+			d, err := a.openForReading()
+			if err != nil {
+				return err
+			}
+			return a.diagnose(d, args[0], against, paths)
+		},
+	}
+	cmd.Flags().StringVar(&against, "against", "", "the run to compare with (default: the one that began before)")
+	cmd.Flags().StringArrayVar(&paths, "transcript", nil, "the agent's transcript of the run, where it is not found by itself; may be repeated")
+	return cmd
+}
+
+func (a *app) diagnose(d *archive.Dir, id, against string, paths []string) error {
+	rec := newRecord(d)
+	run, err := a.runOf(d, rec, id)
+	if err != nil {
+		return err
+	}
+	var other *ranRun
+	if against == "" {
+		against = runBefore(d, rec, run)
+	}
+	if against != "" {
+		if other, err = a.runOf(d, rec, against); err != nil {
+			return err
+		}
+	}
+	seen := damageSeen{a: a}
+	if err := run.read(d, &seen); err != nil {
+		return err
+	}
+	if err := a.readStory(d, run, paths); err != nil {
+		return err
+	}
+	c := comparison{run: run, other: other}
+	if other != nil {
+		c.changes = other.frozen.diff(run.frozen)
+	}
+	found := c.symptoms()
+	if err := a.printDiagnosis(&c, found); err != nil {
+		return err
+	}
+	if len(found) > 0 || c.drifted() {
+		err = told(fmt.Errorf("%s: %w", count(len(found), "symptom"), errFound))
+	}
+	return errors.Join(err, seen.result())
+}
+
+// ranRun is what is known of a run.
+type ranRun struct {
+	id     string
+	header *trace.Line
+	frozen *frozen
+
+	rows    []*ledger.Row
+	strays  []string // ids of results whose call was never issued
+	unused  []string // names of the catalog that were not called; nil where the run has not ended in order
+	ended   bool
+	story   bool // a transcript was read
+	pairing []pairing.Item
+	claims  []claims.Claim
+}
+
+// runOf finds a run by its id, or by the beginning of it.
+func (a *app) runOf(d *archive.Dir, rec *record, id string) (*ranRun, error) {
+	path, err := runPath(d, id)
+	if err != nil {
+		return nil, err
+	}
+	run := &ranRun{id: strings.TrimSuffix(filepath.Base(path), ".jsonl")}
+	if run.header = rec.header(run.id); run.header == nil {
+		return nil, fmt.Errorf("%s:1: the trace does not begin with its catalog", path)
+	}
+	run.frozen, err = frozenOfHeader(run.header, rec)
+	return run, err
+}
+
+// runBefore is the run that began last before another one, "" where none did.
+func runBefore(d *archive.Dir, rec *record, run *ranRun) string {
+	entries, err := os.ReadDir(filepath.Join(d.Path(), ledger.RunsName))
+	if err != nil {
+		return ""
+	}
+	best, at := "", ""
+	for _, e := range entries {
+		id, ok := strings.CutSuffix(e.Name(), ".jsonl")
+		if !ok || id == run.id {
+			continue
+		}
+		if h := rec.header(id); h != nil && h.StartedAt <= run.header.StartedAt && h.StartedAt >= at {
+			best, at = id, h.StartedAt
+		}
+	}
+	return best
+}
+
+// read reads the rest of the trace, and the rows.
+func (r *ranRun) read(d *archive.Dir, seen *damageSeen) error {
+	issued := map[string]bool{}
+	for line, err := range trace.Lines(d.RunPath(r.id)) {
+		if err != nil {
+			if err := seen.note(err); err != nil {
+				return err
+			}
+			continue
+		}
+		switch id := line.CallID.String(); line.Type {
+		case trace.TypeToolCall:
+			issued[id] = true
+		case trace.TypeToolResult:
+			if !issued[id] {
+				r.strays = append(r.strays, id)
+			}
+		case trace.TypeUnused:
+			r.unused, r.ended = line.UnusedNames, true
+		}
+	}
+	for row, err := range query.Rows(d, query.Filter{}) {
+		if err != nil {
+			if err := seen.note(err); err != nil {
+				return err
+			}
+			continue
+		}
+		if row.RunID == r.id {
+			r.rows = append(r.rows, row)
+		}
+	}
+	return nil
+}
+
+// readStory reads what the agent told of the run, where that can be found.
+func (a *app) readStory(d *archive.Dir, r *ranRun, paths []string) error {
+	quiet := damageSeen{a: a, quiet: true}
+	var list []*audited
+	if len(paths) > 0 {
+		groups, err := a.readTranscripts(paths, &quiet)
+		if err != nil {
+			return err
+		}
+		if list, err = a.pairAll(d, groups, "", &quiet); err != nil {
+			return err
+		}
+	} else {
+		var sessions []string
+		for _, row := range r.rows {
+			if id := row.SessionID.String(); !slices.Contains(sessions, id) {
+				sessions = append(sessions, id)
+				list = append(list, a.joinSession(d, id)...)
+			}
+		}
+	}
+	for _, one := range list {
+		r.story = true
+		r.claims = append(r.claims, one.claims...)
+		r.pairing = append(r.pairing, one.report.Items...)
+	}
+	return nil
+}
