@@ -221,6 +221,15 @@ func TestAuditFillsModelTokensCostAndTurnOnce(t *testing.T) {
 	}
 }
 
+func TestSessionShowsWhatTheTranscriptTellsOfItsCalls(t *testing.T) {
+	t.Parallel()
+	x := tell(t, "qwen", "honest-tests")
+	out, status := x.toolrun(t, "session", "--json")
+	if n := strings.Count(out, `"model":"mock-model"`); status != 0 || n != 2 || strings.Count(out, `"input_tokens":100`) != 2 {
+		t.Errorf("status %d: %s", status, out)
+	}
+}
+
 func TestAuditNamesDamagedLinesOfATranscriptAndGoesOn(t *testing.T) {
 	t.Parallel()
 	x := tell(t, "claude", "honest-tests")

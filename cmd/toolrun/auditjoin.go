@@ -2,11 +2,16 @@ package main
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
 
 	"toolrun/archive"
 	"toolrun/archive/joins"
 	"toolrun/archive/ledger"
 	"toolrun/archive/pairing"
+	"toolrun/archive/query"
 	"toolrun/archive/redact"
 	"toolrun/archive/transcript"
 	"toolrun/catalog"
@@ -110,6 +115,43 @@ func costOf(row *ledger.Row, j *joins.Join, table prices.Table) *float64 {
 		return nil
 	}
 	return &usd
+}
+
+// joinWhereNewer is joinSession of the rows that a command is about to show, where there is a transcript that was written
+// since something was learned last. The rows are filled with what it tells.
+func (a *app) joinWhereNewer(d *archive.Dir, rows []*ledger.Row) error {
+	session, client := rows[0].SessionID.String(), ""
+	for _, row := range rows {
+		if row.Client != nil {
+			client = row.Client.String()
+		}
+	}
+	first, err := time.Parse(time.RFC3339, rows[0].StartedAt)
+	format := transcript.FormatOf(client)
+	if err != nil || format == "" {
+		return nil
+	}
+	learned := time.Time{}
+	if info, err := os.Stat(filepath.Join(d.Path(), joins.FileName)); err == nil {
+		learned = info.ModTime()
+	}
+	newer := slices.ContainsFunc(transcript.Places{Getenv: a.getenv}.Find(format, session, first), func(path string) bool {
+		info, err := os.Stat(path)
+		return err == nil && info.ModTime().After(learned)
+	})
+	if !newer || len(a.joinSession(d, session)) == 0 {
+		return nil
+	}
+	known, err := joins.Load(d.Path(), nil)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if j := known[row.ToolCallID.String()]; j != nil {
+			query.Fill(row, j)
+		}
+	}
+	return nil
 }
 
 // joinSession keeps what the transcript of a session tells of its rows, where its agent keeps one that can be found. It is for

@@ -16,7 +16,6 @@ import (
 	"toolrun/archive/anomaly"
 	"toolrun/archive/joins"
 	"toolrun/archive/ledger"
-	"toolrun/archive/query"
 	"toolrun/archive/redact"
 	"toolrun/archive/trace"
 )
@@ -132,7 +131,12 @@ func (a *app) anomalies(d *archive.Dir, place *checkPlace) (found []anomaly.Anom
 		since = a.flags.since.AddDate(0, 0, -limits.HistoryDays)
 	}
 	var last *ledger.Row
-	for row, err := range query.Rows(d, query.Filter{}) {
+	from := int64(-1) // of the first line that counts
+	for line, err := range d.Lines(archive.Scope{From: place.from()}) {
+		var row *ledger.Row
+		if err == nil {
+			row, err = line.Row()
+		}
 		var bad *ledger.Damage
 		switch {
 		case errors.As(err, &bad):
@@ -145,11 +149,15 @@ func (a *app) anomalies(d *archive.Dir, place *checkPlace) (found []anomaly.Anom
 		if at, err := time.Parse(time.RFC3339, row.StartedAt); err == nil && at.Before(since) && at.Year() > 2019 && !place.isNew(row.Seq) {
 			continue
 		}
+		if from < 0 {
+			from = line.Place
+		}
 		checker.Add(row)
 	}
 	found = append(checker.Found(), a.openCalls(d, limits)...)
 	if place != nil {
 		found, damage = place.filter(found, damage, last)
+		place.next.From = max(from, place.From)
 	}
 	return found, damage, nil
 }

@@ -26,6 +26,7 @@ const (
 type checkPlace struct {
 	NextSeq int64    `json:"next_seq"` // rows from here on are new
 	At      string   `json:"at"`       // started_at of the last row before
+	From    int64    `json:"from"`     // lines of the ledger before it are too old to be compared with
 	Costly  []string `json:"costly"`   // sessions whose cost was told: it may be learned after their last row
 	Open    []string `json:"open"`     // calls without an end that were told
 	Damage  []string `json:"damage"`   // FILE:LINE that were told
@@ -37,6 +38,14 @@ type checkPlace struct {
 
 // isNew tells whether a row was not looked at before; with a nil place, all were.
 func (p *checkPlace) isNew(seq int64) bool { return p != nil && seq >= p.NextSeq }
+
+// from is where reading begins.
+func (p *checkPlace) from() int64 {
+	if p == nil {
+		return 0
+	}
+	return p.From
+}
 
 func openCheckPlace(data string) (*checkPlace, error) {
 	lock, err := os.OpenFile(filepath.Join(data, checkLockName), os.O_RDWR|os.O_CREATE, 0o600)

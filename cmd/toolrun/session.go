@@ -49,6 +49,9 @@ func (a *app) sessionCmd() *cobra.Command {
 			if len(rows) == 0 {
 				return errors.Join(fmt.Errorf("no calls of session %q in %s", filter.Session, d.Path()), seen.result())
 			}
+			if err := a.joinWhereNewer(d, rows); err != nil {
+				return err
+			}
 			switch {
 			case a.flags.json:
 				err = a.printRows(rows)
