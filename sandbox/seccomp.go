@@ -91,7 +91,8 @@ func seccompRules(ptrace bool) []rule {
 	rules = append(rules,
 		// clone3 hides its flags behind a pointer. ENOSYS makes C libraries fall back to clone, EPERM breaks threads.
 		rule{nr: unix.SYS_CLONE3, ret: retNoSys},
-		rule{nr: unix.SYS_CLONE, ret: retPerm, arg: dataArg0, bits: newNamespaces},
+		// CLONE_PARENT would make a sibling of the program, a child of toolrun that nobody reaps: its box would never end.
+		rule{nr: unix.SYS_CLONE, ret: retPerm, arg: dataArg0, bits: newNamespaces | unix.CLONE_PARENT},
 		rule{nr: unix.SYS_UNSHARE, ret: retPerm, arg: dataArg0, bits: newNamespaces},
 		// The kernel reads 32 bits of an ioctl's command; a compare of 64 could be evaded.
 		rule{nr: unix.SYS_IOCTL, ret: retPerm, arg: dataArg1, equal: []uint32{tiocsti, tioclinux, tiocsetd}}, // the last loads other line disciplines
