@@ -87,6 +87,9 @@ func TestAHeldCallRunsWhenItIsAllowedAndThatIsOnTheRecordFirst(t *testing.T) {
 		return exits(0, "deployed\n", "")(ctx, cmd)
 	})
 	g = newRig(t, askCatalog, box)
+	if told := g.Instructions(); !strings.Contains(told, "A call of deploy waits until a person allows it.") || strings.Contains(told, "of look") {
+		t.Errorf("told: %s", told)
+	}
 	var shown held.Call
 	req := deploy("c")
 	req.Ask = func(ctx context.Context, c held.Call) Said {
