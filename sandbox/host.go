@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -45,6 +46,8 @@ type Host struct {
 	boxes []*Box
 	nets  []*network // empty network namespaces, ready for one call
 	sweep sync.WaitGroup
+
+	lingering sync.WaitGroup // rooms whose init takes long to end
 
 	janitor *janitor
 }
@@ -118,6 +121,7 @@ func (h *Host) Close() error {
 		b.Close()
 	}
 	h.janitor.close()
+	h.linger()
 	h.sweep.Wait()
 	for _, fd := range h.users {
 		unix.Close(fd)
@@ -134,6 +138,19 @@ func (h *Host) Close() error {
 		return h.tree.Close()
 	}
 	return nil
+}
+
+// linger gives rooms whose init takes long to end a last while; what then still is there the next start sweeps.
+func (h *Host) linger() {
+	gone := make(chan struct{})
+	go func() {
+		h.lingering.Wait()
+		close(gone)
+	}()
+	select {
+	case <-gone:
+	case <-time.After(killGrace):
+	}
 }
 
 // Missing tells for each wall or limit that this host cannot enforce why.

@@ -277,14 +277,21 @@ func (r *room) close() {
 	}
 }
 
-// remove ends a room: in one go where nobody waits for it.
+// remove ends a room: in one go where nobody waits for it. An init that does not end within killGrace, as on a machine that
+// is busy beyond measure, is waited for beside everything else.
 func (r *room) remove() {
 	r.kill()
-	if !r.reap() {
-		r.box.host.cfg.Logger.Error("the init of a box does not end", "pid", r.lane.init.pid())
+	if r.reap() {
+		r.close()
 		return
 	}
-	r.close()
+	h := r.box.host
+	h.cfg.Logger.Warn("the init of a box takes long to end", "pid", r.lane.init.pid())
+	h.lingering.Go(func() {
+		for !r.reap() {
+		}
+		r.close()
+	})
 }
 
 // removeGroup removes a group whose processes have been reaped; the kernel may need a moment more to know it.
