@@ -5,8 +5,10 @@
 package query
 
 import (
+	"bytes"
 	"errors"
 	"iter"
+	"slices"
 	"time"
 
 	"toolrun/archive"
@@ -38,7 +40,7 @@ func (f Filter) Match(row *ledger.Row) bool {
 
 // Rows yields the rows of the directory that f lets through. A damaged line is yielded as a *[ledger.Damage] and the
 // iteration goes on; after any other error it ends.
-func Rows(d *archive.Dir, f Filter) iter.Seq2[*ledger.Row, error] { return Where(d.Rows(), f) }
+func Rows(d *archive.Dir, f Filter) iter.Seq2[*ledger.Row, error] { return Scan{Filter: f}.Rows(d) }
 
 // Where yields the rows that f lets through, and every error.
 func Where(rows iter.Seq2[*ledger.Row, error], f Filter) iter.Seq2[*ledger.Row, error] {
@@ -73,21 +75,42 @@ func each(rows iter.Seq2[*ledger.Row, error], damaged func(error), do func(*ledg
 // Find returns the row with exactly this tool_call_id, or nil. It reads to the end, so that damaged is told of every
 // damaged line; where two rows have the id, which a verifier reports, it is the last.
 func Find(d *archive.Dir, callID string, damaged func(error)) (found *ledger.Row, err error) {
-	err = each(d.Rows(), damaged, func(row *ledger.Row) bool {
-		if row.ToolCallID.String() == callID {
-			found = row
-		}
+	is := func(f *ledger.Fields) bool { return f.Is(columnCall, callID) }
+	err = each(Scan{Keep: is}.Rows(d), damaged, func(row *ledger.Row) bool {
+		found = row
 		return true
 	})
 	return found, err
 }
 
+// FindLike returns, in one reading, the rows with this tool_call_id, those with this client_call_id, and those whose
+// tool_call_id begins with it, of these at most the first limit.
+func FindLike(d *archive.Dir, id string, limit int, damaged func(error)) (exact, client, begin []*ledger.Row, err error) {
+	like := func(f *ledger.Fields) bool {
+		return f.Is(columnClient, id) || id != "" && bytes.HasPrefix(f.Text(nil, columnCall), []byte(id))
+	}
+	err = each(Scan{Keep: like}.Rows(d), damaged, func(row *ledger.Row) bool {
+		switch call := row.ToolCallID.String(); {
+		case call == id:
+			exact = append(exact, row)
+		case row.ClientCallID != nil && row.ClientCallID.String() == id:
+			client = append(client, row)
+		case len(begin) < limit:
+			begin = append(begin, row)
+		}
+		return true
+	})
+	return exact, client, begin, err
+}
+
 // FindHash returns the rows that name an object, in the order of seq.
 func FindHash(d *archive.Dir, hash string, damaged func(error)) (found []*ledger.Row, err error) {
-	err = each(d.Rows(), damaged, func(row *ledger.Row) bool {
-		if row.InputHash == hash || string(row.OutputHash) == hash || string(row.StderrHash) == hash {
-			found = append(found, row)
-		}
+	columns := []ledger.Column{ledger.ColumnOf("input_hash"), ledger.ColumnOf("output_hash"), ledger.ColumnOf("stderr_hash")}
+	names := func(f *ledger.Fields) bool {
+		return slices.ContainsFunc(columns, func(c ledger.Column) bool { return f.Is(c, hash) })
+	}
+	err = each(Scan{Keep: names}.Rows(d), damaged, func(row *ledger.Row) bool {
+		found = append(found, row)
 		return true
 	})
 	return found, err

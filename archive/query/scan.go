@@ -1,0 +1,276 @@
+package query
+
+import (
+	"bytes"
+	"iter"
+	"runtime"
+	"sync"
+	"time"
+
+	"toolrun/archive"
+	"toolrun/archive/ledger"
+)
+
+// Scan is a question that reads the whole ledger and wants few rows of it, or little of each. Lines are judged as they
+// stand there, by several goroutines at a time; only what is wanted is parsed. The answer is that of [Rows]: the same rows
+// in the same order, and every damaged line.
+type Scan struct {
+	Filter
+	Keep    func(*ledger.Fields) bool // of the rows that the filter lets through; nil keeps all. Called by several goroutines
+	Columns []string                  // what is wanted of each row, the rest is zero; nil: the whole row
+	Tally   *Tally                    // counts the rows that the filter lets through, kept or not; nil counts none
+}
+
+// Tally counts what people ask of a set of calls first.
+type Tally struct{ Calls, Failures, Refusals int }
+
+// Add counts a row with this status.
+func (t *Tally) Add(status string) {
+	t.Calls++
+	switch status {
+	case ledger.StatusBlocked:
+		t.Refusals++
+	case ledger.StatusError, ledger.StatusTimeout, ledger.StatusRetry:
+		t.Failures++
+	}
+}
+
+// failed are the statuses of a failure, and refused of a refusal, as they stand in a line.
+var (
+	failed  = [][]byte{[]byte(`"error"`), []byte(`"timeout"`), []byte(`"retry"`)}
+	refused = []byte(`"blocked"`)
+)
+
+var (
+	columnStatus  = ledger.ColumnOf("status")
+	columnSession = ledger.ColumnOf("session_id")
+	columnTool    = ledger.ColumnOf("tool_name")
+	columnStarted = ledger.ColumnOf("started_at")
+	columnCall    = ledger.ColumnOf("tool_call_id")
+	columnClient  = ledger.ColumnOf("client_call_id")
+)
+
+// Failed keeps the rows of calls that failed; with refusals those too that were refused.
+func Failed(refusals bool) func(*ledger.Fields) bool {
+	return func(f *ledger.Fields) bool {
+		status := f.Raw(columnStatus)
+		for _, s := range failed {
+			if bytes.Equal(status, s) {
+				return true
+			}
+		}
+		return refusals && bytes.Equal(status, refused)
+	}
+}
+
+// ahead is how many blocks are judged or wait to be asked for, at most.
+const ahead = 6
+
+// job is one block, and what a worker found in it.
+type job struct {
+	block *archive.Block
+	err   error // in place of a block
+	done  chan struct{}
+	found []result
+	tally Tally
+}
+
+type result struct {
+	row *ledger.Row
+	err error
+}
+
+// Rows yields the answer.
+func (s Scan) Rows(d *archive.Dir) iter.Seq2[*ledger.Row, error] {
+	return func(yield func(*ledger.Row, error) bool) {
+		todo, inOrder, stop := make(chan *job, ahead), make(chan *job, ahead), make(chan struct{})
+		free := make(chan []byte, 2*ahead)
+		var all sync.WaitGroup
+		defer all.Wait()
+		defer close(stop)
+		all.Go(func() {
+			defer close(todo)
+			defer close(inOrder)
+			buffer := func() []byte {
+				select {
+				case b := <-free:
+					return b
+				default:
+					return nil
+				}
+			}
+			for block, err := range d.Blocks(archive.Position{}, buffer) {
+				j := &job{block: block, err: err, done: make(chan struct{})}
+				select {
+				case inOrder <- j:
+				case <-stop:
+					return
+				}
+				if err != nil {
+					close(j.done)
+					continue
+				}
+				todo <- j // has room: what is in it is in inOrder too, or was
+			}
+		})
+		for range min(runtime.GOMAXPROCS(0), 4) {
+			all.Go(func() {
+				w := s.worker()
+				for j := range todo {
+					select {
+					case <-stop:
+					default:
+						w.judge(j)
+					}
+					close(j.done)
+				}
+			})
+		}
+		for j := range inOrder {
+			<-j.done
+			if j.err != nil {
+				if !yield(nil, j.err) {
+					return
+				}
+				continue
+			}
+			if s.Tally != nil {
+				s.Tally.Calls += j.tally.Calls
+				s.Tally.Failures += j.tally.Failures
+				s.Tally.Refusals += j.tally.Refusals
+			}
+			for _, r := range j.found {
+				if !yield(r.row, r.err) {
+					return
+				}
+			}
+			select {
+			case free <- j.block.Text:
+			default:
+			}
+		}
+	}
+}
+
+// worker judges lines.
+type worker struct {
+	Scan
+	columns      []ledger.Column
+	since, until []byte // of the form of started_at; nil: no bound
+	fields       ledger.Fields
+}
+
+func (s Scan) worker() *worker {
+	w := &worker{Scan: s, since: bound(s.Since), until: bound(s.Until)}
+	for _, name := range s.Columns {
+		w.columns = append(w.columns, ledger.ColumnOf(name))
+	}
+	return w
+}
+
+// bound is the first millisecond that is not before t. Times of rows have milliseconds and one form: they sort as text.
+func bound(t time.Time) []byte {
+	if t.IsZero() {
+		return nil
+	}
+	return []byte(ledger.FormatTime(t.Add(time.Millisecond - 1)))
+}
+
+func (w *worker) judge(j *job) {
+	for _, line := range j.block.Lines() {
+		if line.Good() && w.fields.Scan(line.Text) {
+			if !w.lets() {
+				continue
+			}
+			w.count(j)
+			if w.Keep != nil && !w.Keep(&w.fields) {
+				continue
+			}
+			row, err := w.row()
+			j.found = append(j.found, result{row, err})
+			continue
+		}
+		row, err := line.Row()
+		switch {
+		case err != nil:
+			j.found = append(j.found, result{nil, err})
+		case w.Match(row):
+			// Written by another hand: judged as toolrun would have written it.
+			if !w.fields.Scan(row.Append(nil)) {
+				j.found = append(j.found, result{row, nil})
+				continue
+			}
+			w.count(j)
+			if w.Keep == nil || w.Keep(&w.fields) {
+				j.found = append(j.found, result{row, nil})
+			}
+		}
+	}
+}
+
+func (w *worker) row() (*ledger.Row, error) {
+	if w.columns == nil {
+		return w.fields.Row()
+	}
+	return w.fields.Part(w.columns)
+}
+
+// count adds the row to the tally.
+func (w *worker) count(j *job) {
+	if w.Tally != nil {
+		if raw := w.fields.Raw(columnStatus); len(raw) > 2 {
+			j.tally.Add(string(raw[1 : len(raw)-1]))
+		}
+	}
+}
+
+// lets is Match of the fields.
+func (w *worker) lets() bool {
+	if w.Session != "" && !w.fields.Is(columnSession, w.Session) || w.Tool != "" && !w.fields.Is(columnTool, w.Tool) {
+		return false
+	}
+	if w.since == nil && w.until == nil {
+		return true
+	}
+	at := w.fields.Raw(columnStarted)
+	if len(at) != len(timeForm)+2 || at[len(timeForm)] != 'Z' || at[11] != 'T' {
+		row, err := w.fields.Row()
+		return err == nil && w.Match(row)
+	}
+	at = at[1 : len(at)-1]
+	return (w.since == nil || bytes.Compare(at, w.since) >= 0) && (w.until == nil || bytes.Compare(at, w.until) < 0)
+}
+
+const timeForm = "2006-01-02T15:04:05.000Z"
+
+// LastSession is the session of the last row that the filter lets through, "" where there is none. It reads the end of the
+// ledger first, and names no damage.
+func LastSession(d *archive.Dir, f Filter) (id string, err error) {
+	hot, err := ledger.OpenHot(d.Path())
+	if err != nil {
+		return "", err
+	}
+	defer hot.Close()
+	const window = 1 << 20
+	from := max(hot.Size-window, 0)
+	text := make([]byte, hot.Size-from)
+	if n, _ := hot.ReadAt(text, from); n == len(text) {
+		if from > 0 {
+			_, text, _ = bytes.Cut(text, []byte{'\n'})
+		}
+		for len(text) > 0 {
+			text = bytes.TrimSuffix(text, []byte{'\n'})
+			i := bytes.LastIndexByte(text, '\n')
+			if row, err := ledger.ParseRow(bytes.TrimSuffix(text[i+1:], []byte{'\r'})); err == nil && f.Match(row) {
+				return row.SessionID.String(), nil
+			}
+			text = text[:i+1]
+		}
+	}
+	for row, err := range (Scan{Filter: f, Columns: []string{"session_id"}}).Rows(d) {
+		if err == nil {
+			id = row.SessionID.String()
+		}
+	}
+	return id, nil
+}
