@@ -197,6 +197,19 @@ func TestFlatHistoryHasFiniteScores(t *testing.T) {
 	}
 }
 
+// On a flat history a little more is nothing.
+func TestFlatHistoryIsNoAlarmAtALittleMore(t *testing.T) {
+	rows := ledgerOf(60, func(i int, row *ledger.Row) {
+		if i >= 50 {
+			row.DurationMS, row.OutputBytes = int64(11+i), int64(i*20)
+			row.EndedAt = ledger.FormatTime(noon.Add(time.Duration(i)*time.Second + time.Duration(row.DurationMS)*time.Millisecond))
+		}
+	})
+	if got := tell(check(t, anomaly.Defaults(), rows)); got != "" {
+		t.Error(got)
+	}
+}
+
 func TestTooFewSamplesAreNoHistory(t *testing.T) {
 	for n := range 21 {
 		rows := ledgerOf(n+1, func(i int, row *ledger.Row) {

@@ -12,6 +12,7 @@ import (
 	"toolrun/archive/claims"
 	"toolrun/archive/ledger"
 	"toolrun/archive/pairing"
+	"toolrun/archive/redact"
 	"toolrun/archive/trace"
 	"toolrun/archive/transcript"
 )
@@ -24,6 +25,8 @@ type session struct {
 	name string // of its file
 	dir  *archive.Dir
 	rows []*ledger.Row
+
+	session string // that a person named
 }
 
 func open(t *testing.T, client, name string) *session {
@@ -71,7 +74,7 @@ func (s *session) pair(t *testing.T) *pairing.Report {
 	if len(list[0].Damaged) > 0 {
 		t.Fatal(list[0].Damaged)
 	}
-	return pairing.Pair(list, pairing.Record{Rows: s.rows, Catalog: s.catalog, Content: s.content})
+	return pairing.Pair(list, pairing.Record{Rows: s.rows, Session: s.session, Catalog: s.catalog, Content: s.content})
 }
 
 func (s *session) catalog(runID string) []string {
@@ -227,6 +230,36 @@ func TestFinalMessagesOfRealAgents(t *testing.T) {
 			}
 			if strings.Join(got, ", ") != want {
 				t.Errorf("%s/%s: %q, want %s: %s", client, name, got, want, list[0].Final)
+			}
+		}
+	}
+}
+
+// Of a long result the agents kept a part; what of that is changed is found.
+func TestAKeptPartOfALongResultIsCompared(t *testing.T) {
+	for _, client := range clients {
+		s := open(t, client, "honest-cut")
+		s.replace(t, "line 00003 of", "line 99903 of")
+		if r := s.pair(t); count(r, pairing.Altered) != 1 {
+			t.Errorf("%s:\n%s", client, tell(r))
+		}
+	}
+}
+
+// Ids are the model's: another session may have used the same, at the same time.
+func TestRowsOfAnotherSessionAreNotTaken(t *testing.T) {
+	for _, client := range []string{transcript.Claude, transcript.Codex, transcript.Qwen} {
+		s := open(t, client, "honest-tests")
+		own := s.rows[0].SessionID.String()
+		for _, row := range s.rows {
+			other := *row
+			other.SessionID, other.RunID, other.ToolCallID = redact.Plain("another"), "another run", redact.Plain(row.ToolCallID.String()+"@another")
+			s.rows = append([]*ledger.Row{&other}, s.rows...)
+		}
+		for session, want := range map[string]pairing.Kind{"": pairing.Paired, own: pairing.Paired, "nobody's": pairing.Orphan} {
+			s.session = session
+			if r := s.pair(t); count(r, want) != 2 || count(r, pairing.Unreported) != 0 {
+				t.Errorf("%s, session %q:\n%s", client, session, tell(r))
 			}
 		}
 	}
