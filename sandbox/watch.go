@@ -3,7 +3,10 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
+	"strconv"
 	"sync"
 	"time"
 	"unsafe"
@@ -80,7 +83,13 @@ func (c *call) watch(ctx context.Context) {
 		if ended {
 			fds[slotProgram].Fd = -1
 		}
+		if c.box.profile.Ptrace && !ended {
+			wake = earliest(wake, now.Add(tracedCheck))
+		}
 		poll(fds[:], wake)
+		if c.box.profile.Ptrace && !ended {
+			c.reapTraced()
+		}
 
 		if fds[slotEvent].Revents != 0 {
 			unix.Read(p.event, make([]byte, 8))
@@ -133,6 +142,24 @@ func (c *call) read(fd *int, buf []byte, w io.Writer) (int, error) {
 	}
 	_, err = w.Write(buf[:n])
 	return n, err
+}
+
+// tracedCheck is how often the threads of a program that may use ptrace(2) are looked at.
+const tracedCheck = 50 * time.Millisecond
+
+// reapTraced reaps threads of the program that have ended while this process traced them, as PTRACE_TRACEME makes its
+// parent do. Nobody else can, and until then the program has not ended either: it could not even be killed.
+func (c *call) reapTraced() {
+	pid := c.room.lane.program.pid()
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return
+	}
+	for _, t := range threads {
+		if tid, err := strconv.Atoi(t.Name()); err == nil && tid != pid {
+			unix.Wait4(tid, nil, unix.WALL|unix.WNOHANG, nil)
+		}
+	}
 }
 
 // reap takes the program's true end: this process is its parent.
