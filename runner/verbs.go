@@ -14,7 +14,7 @@ import (
 )
 
 // FlagProcess is on the row of a program that stayed open: of its whole life, and not of a call.
-const FlagProcess = "PROCESS"
+const FlagProcess = ledger.FlagProcess
 
 // stopGrace is how long a program whose input has ended may take to end by itself, before it is killed.
 const stopGrace = 2 * time.Second

@@ -161,6 +161,12 @@ func TestEachRuleFindsItsCaseAndNothingElse(t *testing.T) {
 				row.Redactions = 2
 			}
 		}},
+		{"", 8, func(i int, row *ledger.Row) { // programs that stay open, beside the calls that started them
+			row.InputHash = fmt.Sprint(i / 4)
+			if i%2 == 1 {
+				row.Flags, row.DurationMS = []string{ledger.FlagProcess}, 3600_000
+			}
+		}},
 		{"open_call@0", 1, func(i int, row *ledger.Row) {
 			row.Status, row.Outcome, row.ClosedBy, row.ExitCode, row.Flags = ledger.StatusError, ledger.OutcomeInterrupted, "pid 7", nil, []string{"CLOSED_LATER"}
 		}},

@@ -41,6 +41,10 @@ func (c *Checker) session(s *session, row *ledger.Row) {
 			c.report(SessionCost, row, s.usd, l.SessionCostUSD, "the session cost $%.2f by here", s.usd)
 		}
 	}
+	if row.IsProcess() {
+		c.drift(s, row)
+		return // the call that started it was counted
+	}
 	if s.tool == row.ToolName.String() && s.input == row.InputHash {
 		s.same++
 	} else {

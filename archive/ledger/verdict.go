@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -21,3 +22,9 @@ func (r *Row) Verdict() string {
 	}
 	return fmt.Sprintf("FAILED: %s: %s (after %s)", r.ToolName, why, took)
 }
+
+// FlagProcess is on the row of a program that stayed open: of its whole life, and not of a call.
+const FlagProcess = "PROCESS"
+
+// IsProcess tells whether the row is that of a program that stayed open: the call that started it has a row of its own.
+func (r *Row) IsProcess() bool { return slices.Contains(r.Flags, FlagProcess) }

@@ -18,6 +18,9 @@ func (p *pairer) byID() {
 		if p.rec.Session != "" && row.SessionID.String() != p.rec.Session {
 			continue
 		}
+		if row.IsProcess() {
+			continue // no call of the agent's
+		}
 		ours[row.ToolCallID.String()] = row
 		if id := textOf(row.ClientCallID); id != "" {
 			own[id] = append(own[id], row)
@@ -168,7 +171,7 @@ func (p *pairer) byContent() {
 				continue
 			}
 			for _, row := range p.rec.Rows {
-				if p.inScope(row) && !p.used[row] && fold(row.ToolName.String()) == fold(tool) && row.ClientCallID == nil && within(row, item.Call) && fits(item, row) {
+				if p.inScope(row) && !p.used[row] && !row.IsProcess() && fold(row.ToolName.String()) == fold(tool) && row.ClientCallID == nil && within(row, item.Call) && fits(item, row) {
 					p.take(item, append([]*ledger.Row{row}, p.replays(item, row)...))
 					break
 				}

@@ -129,7 +129,7 @@ func (p *pairer) report() *Report {
 			seen[id] = true
 			r.Sessions = append(r.Sessions, id)
 		}
-		if !p.used[row] {
+		if !p.used[row] && !row.IsProcess() {
 			p.items = append(p.items, &Item{Kind: Unreported, CallID: textOf(row.ClientCallID), Tool: row.ToolName.String(), Rows: []*ledger.Row{row}, Why: "a row that the transcript does not have"})
 		}
 	}

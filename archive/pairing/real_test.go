@@ -264,3 +264,19 @@ func TestRowsOfAnotherSessionAreNotTaken(t *testing.T) {
 		}
 	}
 }
+
+// A program that stays open has a row of its own, which is no call; and its state stands in answers, which no row has.
+func TestProgramsThatStayOpenAreNoFinding(t *testing.T) {
+	s := open(t, transcript.OpenCode, "honest-tests")
+	s.replace(t, `(-q)\nOK: `, `(-q)\n--- program h1 still runs, since 3ms ---\nOK: `)
+	life := *s.rows[1]
+	life.Seq, life.ToolCallID, life.Flags = 2, redact.Plain("h1"), []string{ledger.FlagProcess}
+	s.rows = append(s.rows, &life)
+	if r := s.pair(t); r.Findings > 0 || count(r, pairing.Paired) != 2 {
+		t.Error(tell(r))
+	}
+	s.replace(t, "3 passed", "4 passed")
+	if r := s.pair(t); count(r, pairing.Altered) != 1 {
+		t.Error(tell(r))
+	}
+}

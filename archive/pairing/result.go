@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -243,10 +244,22 @@ func (e *expected) text(text string) string {
 	if !ok {
 		return "the result does not end with its verdict"
 	}
-	if e.row.OutputBytes+e.row.StderrBytes == 0 && rest == "(no output)\n" {
+	why := e.body(rest)
+	if m := processLine.FindStringIndex(rest); m != nil && why != "" {
+		return e.body(rest[:m[0]])
+	}
+	return why
+}
+
+// processLine is how it stands with a program that stays open, which no row has.
+var processLine = regexp.MustCompile(`--- program [^\n]* ---\n$`)
+
+// body compares what stands between the verdicts.
+func (e *expected) body(text string) string {
+	if e.row.OutputBytes+e.row.StderrBytes == 0 && text == "(no output)\n" {
 		return ""
 	}
-	return e.sections(rest)
+	return e.sections(text)
 }
 
 // sections compares "--- stdout, N bytes … ---" and what follows.
