@@ -121,9 +121,11 @@ func (a *app) auditSession(d *archive.Dir, session string, seen *damageSeen) ([]
 	}
 	places := transcript.Places{Getenv: a.getenv}
 	var best []*audited
+	var unread error
 	for _, path := range places.Find(transcript.FormatOf(client), session, first) {
 		groups, err := a.readTranscripts([]string{path}, seen)
 		if errors.Is(err, transcript.ErrFormat) {
+			unread = err
 			continue
 		}
 		if err != nil {
@@ -138,6 +140,9 @@ func (a *app) auditSession(d *archive.Dir, session string, seen *damageSeen) ([]
 				best = append(best, one)
 			}
 		}
+	}
+	if len(best) == 0 && unread != nil {
+		return nil, &foundError{fmt.Errorf("session %q: %w", session, unread)}
 	}
 	if len(best) == 0 {
 		return nil, &foundError{fmt.Errorf("no transcript of session %q (client %q) where its agent keeps them: name the file", session, client)}
