@@ -77,6 +77,17 @@ func (h *Hot) Bytes() int64 {
 // Place is where in ledger.jsonl a byte of the whole ledger is; ok is false where it was taken out.
 func (h *Hot) Place(offset int64) (at int64, ok bool) { return h.hot(offset) }
 
+// LineNo is which line of ledger.jsonl, from 0, a line of the whole ledger is that was not taken out.
+func (h *Hot) LineNo(line int64) int64 {
+	no := line
+	for _, g := range h.gaps {
+		if g.Line < line {
+			no -= g.Lines
+		}
+	}
+	return no
+}
+
 // Piece is a run of lines that stand together, in ledger.jsonl or in one part of a sealed month. Of the last of
 // ledger.jsonl Lines is -1: to its end.
 type Piece struct {

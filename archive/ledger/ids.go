@@ -37,6 +37,12 @@ type idSet struct {
 
 var errNoIDs = errors.New("no usable table of ids")
 
+// IDHash is what stands in tables for an id.
+func IDHash(id string) uint64 { return idHash(id) }
+
+// RunHash is what stands in tables for a run: of the first 8 digits of its id.
+func RunHash(runID string) uint64 { return idHash(runKey(runID)) }
+
 func idHash(id string) uint64 {
 	sum := sha256.Sum256([]byte(id))
 	return max(binary.LittleEndian.Uint64(sum[:8]), 1)

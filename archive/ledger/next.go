@@ -128,6 +128,26 @@ func (l *Ledger) nextSeq(size int64) (int64, error) {
 
 var seqKey = []byte(`,"seq":`)
 
+// SeqOf is the seq of a row's line; ok is false where it has none.
+func SeqOf(line []byte) (seq int64, ok bool) { return seqOf(line) }
+
+var startedKey = []byte(`,"started_at":"`)
+
+// StartedAt is the started_at of a line, "" where it is no row. It parses only what Append did not write.
+func StartedAt(line []byte) string {
+	const n = len(jsonl.TimeLayout)
+	if bytes.HasPrefix(line, []byte(`{"tool_call_id":"`)) && bytes.HasSuffix(line, []byte{'}'}) {
+		if _, after, ok := bytes.Cut(line, startedKey); ok && len(after) > n && after[n] == '"' {
+			return string(after[:n])
+		}
+	}
+	row, err := ParseRow(line)
+	if err != nil {
+		return ""
+	}
+	return row.StartedAt
+}
+
 // seqOf takes the seq out of a line that Append wrote, without parsing it: within a string a quote is always escaped, so
 // that the key cannot stand in one. For other lines it parses.
 func seqOf(line []byte) (int64, bool) {

@@ -23,7 +23,8 @@ var (
 // Reader reads an object and verifies it meanwhile: at its end it returns ErrCorrupt in place of io.EOF where the bytes
 // do not match the name. What was read before that is not to be trusted.
 type Reader struct {
-	file *os.File
+	file io.ReadCloser
+	open func() (io.ReadCloser, error) // it again, from its beginning
 	hash string
 	sum  hash.Hash
 	size int64
@@ -35,12 +36,26 @@ func (s *Store) Open(hash string) (*Reader, error) {
 	if !valid(hash) {
 		return nil, fmt.Errorf("object %q: not a SHA-256 in small hex digits: %w", hash, ErrMissing)
 	}
-	f, err := os.OpenFile(s.Path(hash), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	file, size, err := s.openFile(hash)
+	again := func() (io.ReadCloser, error) { f, _, err := s.openFile(hash); return f, err }
+	if errors.Is(err, fs.ErrNotExist) && s.elsewhere != nil {
+		file, size, err = s.elsewhere(hash)
+		again = func() (io.ReadCloser, error) { f, _, err := s.elsewhere(hash); return f, err }
+	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("object %s: %w", hash, ErrMissing)
+		err = ErrMissing
 	}
 	if err != nil {
 		return nil, fmt.Errorf("object %s: %w", hash, err)
+	}
+	return &Reader{file: file, open: again, hash: hash, sum: sha256.New(), size: size}, nil
+}
+
+// openFile opens the object in this store.
+func (s *Store) openFile(hash string) (io.ReadCloser, int64, error) {
+	f, err := os.OpenFile(s.Path(hash), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, 0, err
 	}
 	st, err := f.Stat()
 	if err == nil && !st.Mode().IsRegular() {
@@ -48,9 +63,37 @@ func (s *Store) Open(hash string) (*Reader, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("object %s: %w", hash, err)
+		return nil, 0, err
 	}
-	return &Reader{file: f, hash: hash, sum: sha256.New(), size: st.Size()}, nil
+	return f, st.Size(), nil
+}
+
+// Elsewhere is where objects are looked for that are not in the store: open returns one and its length, or fs.ErrNotExist.
+// It is held against its hash like any other. It is set before the store is used.
+func (s *Store) Elsewhere(open func(hash string) (io.ReadCloser, int64, error)) { s.elsewhere = open }
+
+// Has tells whether there is such an object; its bytes are not read.
+func (s *Store) Has(hash string) bool {
+	r, err := s.Open(hash)
+	if err != nil {
+		return false
+	}
+	r.Close()
+	return true
+}
+
+// Verify reads the object to its end, and begins again.
+func (r *Reader) Verify() error {
+	if err := drain(r); err != nil {
+		return err
+	}
+	again, err := r.open()
+	if err != nil {
+		return err
+	}
+	r.file.Close()
+	r.file, r.sum, r.err = again, sha256.New(), nil
+	return nil
 }
 
 // Size is the length of the file when it was opened.
@@ -93,6 +136,9 @@ func (s *Store) Check(hash string) (size int64, err error) {
 		return 0, fmt.Errorf("object %q: not a SHA-256 in small hex digits: %w", hash, ErrMissing)
 	}
 	fd, err := openObject(s.Path(hash))
+	if err == unix.ENOENT && s.elsewhere != nil {
+		return s.checkElsewhere(hash)
+	}
 	if err == unix.ENOENT {
 		return 0, fmt.Errorf("object %s: %w", hash, ErrMissing)
 	}
@@ -123,6 +169,15 @@ func (s *Store) Check(hash string) (size int64, err error) {
 			sum.Write(piece[:n])
 		}
 	}
+}
+
+func (s *Store) checkElsewhere(hash string) (size int64, err error) {
+	r, err := s.Open(hash)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	return r.size, drain(r)
 }
 
 func openObject(path string) (fd int, err error) {

@@ -23,6 +23,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -46,6 +47,8 @@ const (
 type Store struct {
 	dir  string
 	sync func(path string) // nil: sync here
+
+	elsewhere func(hash string) (io.ReadCloser, int64, error) // nil: nowhere
 }
 
 // Open returns the store in dir, which is made when the first object is put. sync is called from the goroutine that

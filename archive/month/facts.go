@@ -1,0 +1,127 @@
+package month
+
+import (
+	"bytes"
+
+	"toolrun/archive/evidence"
+	"toolrun/archive/ledger"
+)
+
+// facts are what is taken out of some whole lines of a ledger. Lines and offsets count from their first.
+type facts struct {
+	bytes    int64
+	leaves   []evidence.Hash
+	rows     int64
+	calls    []call
+	sessions []session
+	damaged  []Span
+	objects  []object
+	start    [2]string // least and greatest started_at
+	seqs     []int64   // of each line, -1 where it has none
+}
+
+type call struct {
+	hash         uint64
+	line, offset int64
+}
+
+type session struct {
+	hash uint64
+	Span
+}
+
+// object is an object that a line names. Those of one group are likely to be alike.
+type object struct{ hash, group string }
+
+// factsOf reads a block of whole lines.
+func factsOf(block []byte) *facts {
+	f := &facts{bytes: int64(len(block))}
+	offset := int64(0)
+	for no := int64(0); len(block) > 0; no++ {
+		line, rest, _ := bytes.Cut(block, []byte{'\n'})
+		f.leaves = append(f.leaves, evidence.LeafHash(line))
+		f.line(bytes.TrimSuffix(line, []byte{'\r'}), no, offset, int64(len(line))+1)
+		offset += int64(len(line)) + 1
+		block = rest
+	}
+	return f
+}
+
+func (f *facts) line(text []byte, no, offset, bytes int64) {
+	row, err := ledger.ParseRow(text)
+	if err != nil {
+		f.damaged = append(f.damaged, Span{no, 1, offset, bytes})
+		f.seqs = append(f.seqs, -1)
+		return
+	}
+	f.rows++
+	seq, ok := ledger.SeqOf(text)
+	if !ok {
+		seq = -1
+	}
+	f.seqs = append(f.seqs, seq)
+	id := row.ToolCallID.String()
+	f.calls = append(f.calls, call{ledger.IDHash(id), no, offset})
+	if row.ClientCallID != nil && row.ClientCallID.String() != id {
+		f.calls = append(f.calls, call{ledger.IDHash(row.ClientCallID.String()), no, offset})
+	}
+	f.session(ledger.IDHash(row.SessionID.String()), Span{no, 1, offset, bytes})
+	if f.start[0] == "" || row.StartedAt < f.start[0] {
+		f.start[0] = row.StartedAt
+	}
+	f.start[1] = max(f.start[1], row.StartedAt)
+	for i, hash := range row.Objects() {
+		f.objects = append(f.objects, object{hash, row.ToolName.String() + string(rune('0'+i))})
+	}
+}
+
+// session puts lines to those before them, if they are of one session.
+func (f *facts) session(hash uint64, s Span) {
+	if n := len(f.sessions); n > 0 {
+		last := &f.sessions[n-1]
+		if last.hash == hash && last.Line+last.Lines == s.Line {
+			last.Lines, last.Bytes = last.Lines+s.Lines, last.Bytes+s.Bytes
+			return
+		}
+	}
+	f.sessions = append(f.sessions, session{hash, s})
+}
+
+// gathered are the facts of a whole part.
+type gathered struct {
+	facts
+	index  indexBuilder
+	frames int
+}
+
+// add takes the facts of the next block.
+func (g *gathered) add(f *facts) {
+	line, at := int64(len(g.leaves)), g.bytes
+	g.index.put(tableFrames, uint64(line))
+	for _, c := range f.calls {
+		g.index.put(tableCalls, c.hash, uint64(line+c.line), uint64(at+c.offset))
+	}
+	for _, d := range f.damaged {
+		g.index.put(tableDamaged, uint64(line+d.Line), uint64(at+d.Offset), uint64(d.Bytes))
+	}
+	for _, s := range f.sessions {
+		g.session(s.hash, Span{line + s.Line, s.Lines, at + s.Offset, s.Bytes})
+	}
+	if f.rows > 0 && (g.start[0] == "" || f.start[0] < g.start[0]) {
+		g.start[0] = f.start[0]
+	}
+	g.start[1] = max(g.start[1], f.start[1])
+	g.leaves, g.seqs, g.objects = append(g.leaves, f.leaves...), append(g.seqs, f.seqs...), append(g.objects, f.objects...)
+	g.rows, g.bytes = g.rows+f.rows, at+f.bytes
+	g.frames++
+}
+
+// end puts into the index what is known only when all is: the sessions.
+func (g *gathered) end() (sessions int64) {
+	distinct := map[uint64]struct{}{}
+	for _, s := range g.sessions {
+		distinct[s.hash] = struct{}{}
+		g.index.put(tableSessions, s.hash, uint64(s.Line), uint64(s.Lines), uint64(s.Offset), uint64(s.Bytes))
+	}
+	return int64(len(distinct))
+}

@@ -1,0 +1,378 @@
+package month
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"toolrun/archive/internal/jsonl"
+	"toolrun/archive/internal/seekable"
+	"toolrun/archive/ledger"
+)
+
+// ErrPruned means that the content of a part was given up; its manifest and its leaves are there.
+var ErrPruned = errors.New("the month was pruned")
+
+// Part is a part of a sealed month, open to be read. Its methods may be called from several goroutines.
+type Part struct {
+	Ref
+	*Manifest
+	SHA256 string // of the manifest
+	Pruned bool
+
+	folder string
+	mu     sync.Mutex // guards what follows
+	files  map[string]*os.File
+	packed map[string]*seekable.Reader
+	index  *Index
+}
+
+// Open opens a part of the folder archive of a data directory. Its files are opened when they are first asked for. An error
+// is a *ledger.Damage that names the file, but for an error of reading.
+func Open(folder string, r Ref) (*Part, error) {
+	p := &Part{Ref: r, folder: folder, files: map[string]*os.File{}, packed: map[string]*seekable.Reader{}}
+	var err error
+	if p.Manifest, p.SHA256, err = ReadManifest(folder, r); err != nil {
+		return nil, p.Damage(ManifestFile, 0, err)
+	}
+	if _, err := os.Lstat(p.Name(LeavesFile)); err == nil {
+		p.Pruned = true
+	}
+	return p, nil
+}
+
+// Close closes the files.
+func (p *Part) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var errs []error
+	for _, f := range p.files {
+		errs = append(errs, f.Close())
+	}
+	clear(p.files)
+	clear(p.packed)
+	p.index = nil
+	return errors.Join(errs...)
+}
+
+// Name is the path of a file of the part.
+func (p *Part) Name(file string) string { return filepath.Join(p.folder, p.Path(file)) }
+
+// Damage says what is wrong with a file of the part. No is the line of its content, 0 for the file itself.
+func (p *Part) Damage(file string, no int, err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return &ledger.Damage{File: p.Name(file), Line: no, Err: err}
+}
+
+// open, under the lock, opens a file and holds its length against the manifest: a cut file is not a shorter one.
+func (p *Part) open(file string) (*os.File, error) {
+	if f := p.files[file]; f != nil {
+		return f, nil
+	}
+	if p.Pruned && file != IndexFile {
+		return nil, ErrPruned
+	}
+	f, err := os.Open(p.Name(file))
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if want := p.Files[file].Bytes; err == nil && info.Size() != want {
+		err = fmt.Errorf("%w: %d bytes, and the manifest says %d", seekable.ErrDamaged, info.Size(), want)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	p.files[file] = f
+	return f, nil
+}
+
+// reader is the content of one of the three files.
+func (p *Part) reader(file string) (*seekable.Reader, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r := p.packed[file]; r != nil {
+		return r, nil
+	}
+	f, err := p.open(file)
+	if err != nil {
+		return nil, err
+	}
+	r, err := seekable.NewReader(f, p.Files[file].Bytes)
+	if err == nil && r.Size() != p.Files[file].Content {
+		err = fmt.Errorf("%w: %d bytes of content, and the manifest says %d", seekable.ErrDamaged, r.Size(), p.Files[file].Content)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.packed[file] = r
+	return r, nil
+}
+
+// Index returns the index of the part.
+func (p *Part) Index() (*Index, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.index != nil {
+		return p.index, nil
+	}
+	f, err := p.open(IndexFile)
+	if err == nil {
+		p.index, err = openIndex(f, p.Files[IndexFile].Bytes)
+	}
+	if err != nil {
+		return nil, p.Damage(IndexFile, 0, err)
+	}
+	return p.index, nil
+}
+
+// Line is a line of the part's ledger; Text is valid until the next.
+type Line struct {
+	No int64 // from 0
+	jsonl.Line
+}
+
+// Lines yields lines that stand together. Where a frame is damaged the error is a *ledger.Damage, and what comes after it
+// follows.
+func (p *Part) Lines(s Span) iter.Seq2[*Line, error] {
+	return func(yield func(*Line, error) bool) {
+		r, err := p.reader(LedgerFile)
+		if err != nil {
+			yield(nil, p.Damage(LedgerFile, 0, err))
+			return
+		}
+		part := r.Section(s.Offset, s.Offset+s.Bytes)
+		line := Line{No: s.Line}
+		for {
+			first, bad := line.No, error(nil)
+			for raw, err := range jsonl.Lines(part) {
+				if err != nil {
+					bad = err
+					break
+				}
+				line.No, line.Line = first+int64(raw.No)-1, *raw
+				if !yield(&line, nil) {
+					return
+				}
+				line.No++
+			}
+			if bad == nil {
+				return
+			}
+			from := line.No
+			at := part.Skip()
+			if line.No, err = p.lineAt(r, at); err != nil {
+				line.No = p.Manifest.Lines
+			}
+			if !yield(nil, p.Damage(LedgerFile, int(from)+1, fmt.Errorf("lines %d to %d cannot be read: %w", from+1, line.No, bad))) || at >= s.Offset+s.Bytes {
+				return
+			}
+		}
+	}
+}
+
+// lineAt is the first line of the frame that begins at a byte.
+func (p *Part) lineAt(r *seekable.Reader, at int64) (int64, error) {
+	x, err := p.Index()
+	if err != nil {
+		return 0, err
+	}
+	i, _ := r.At(at)
+	if i == r.Frames() {
+		return p.Manifest.Lines, nil
+	}
+	return x.firstLine(i)
+}
+
+// Key says which lines of a part are looked for.
+type Key struct {
+	Call    string // tool_call_id or client_call_id
+	Session string
+}
+
+// Find returns where lines stand that may be what the key asks for, and every line that is no row, in their order. What is
+// not among them is not in the part.
+func (p *Part) Find(k Key) ([]Span, error) {
+	x, err := p.Index()
+	if err != nil {
+		return nil, err
+	}
+	spans, err := x.damaged()
+	if err != nil {
+		return nil, p.Damage(IndexFile, 0, err)
+	}
+	var found []Span
+	if k.Call != "" {
+		found, err = x.calls(ledger.IDHash(k.Call))
+	} else {
+		found, err = x.session(ledger.IDHash(k.Session))
+	}
+	if err != nil {
+		return nil, p.Damage(IndexFile, 0, err)
+	}
+	if spans = append(spans, found...); k.Call != "" {
+		if err := p.measure(spans); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(spans, func(a, b Span) int { return int(a.Line - b.Line) })
+	return slices.CompactFunc(spans, func(a, b Span) bool { return a.Line == b.Line }), nil
+}
+
+// measure finds how long lines are of which the index knows only where they begin.
+func (p *Part) measure(spans []Span) error {
+	r, err := p.reader(LedgerFile)
+	if err != nil {
+		return p.Damage(LedgerFile, 0, err)
+	}
+	for i := range spans {
+		if spans[i].Bytes > 0 {
+			continue
+		}
+		in := bufio.NewReaderSize(r.Section(spans[i].Offset, r.Size()), 16<<10)
+		for {
+			piece, err := in.ReadSlice('\n')
+			spans[i].Bytes += int64(len(piece))
+			if err == nil {
+				break
+			}
+			if err != bufio.ErrBufferFull {
+				return p.Damage(LedgerFile, int(spans[i].Line)+1, err)
+			}
+		}
+	}
+	return nil
+}
+
+// OpenObject opens an object; fs.ErrNotExist where the part does not hold it.
+func (p *Part) OpenObject(hash string) (io.ReadCloser, int64, error) {
+	key, err := objectHash(hash)
+	if err != nil {
+		return nil, 0, fs.ErrNotExist
+	}
+	return p.member(StoreFile, tableObjects, key, objectName(hash))
+}
+
+// OpenRun opens a trace; fs.ErrNotExist where the part does not hold it.
+func (p *Part) OpenRun(id string) (io.ReadCloser, int64, error) {
+	return p.member(RunsFile, tableRuns, ledger.RunHash(id), runName(id))
+}
+
+// member opens a file of a tar by the index.
+func (p *Part) member(file string, table int, key uint64, name string) (io.ReadCloser, int64, error) {
+	at, err := p.placeOf(file, table, key, name)
+	if err != nil {
+		return nil, 0, err
+	}
+	r, err := p.reader(file)
+	if err != nil {
+		return nil, 0, p.unread(file, err)
+	}
+	return io.NopCloser(r.Section(at.offset, at.offset+at.size)), at.size, nil
+}
+
+// placeOf finds where in a tar a file is; its head in the tar has to have the name.
+func (p *Part) placeOf(file string, table int, key uint64, name string) (place, error) {
+	x, err := p.Index()
+	if err != nil {
+		return place{}, err
+	}
+	places, err := x.find(table, key)
+	if err != nil {
+		return place{}, p.Damage(IndexFile, 0, err)
+	}
+	for _, at := range places {
+		r, err := p.reader(file)
+		if err != nil {
+			return place{}, p.unread(file, err)
+		}
+		const block = 512
+		head := make([]byte, block)
+		if _, err := io.ReadFull(r.Section(at.offset-block, at.offset), head); err != nil {
+			return place{}, p.unread(file, err)
+		}
+		if string(bytes.TrimRight(head[:100], "\x00")) == name {
+			return at, nil
+		}
+	}
+	return place{}, fs.ErrNotExist
+}
+
+// unread says which file cannot be read; a pruned one has nothing any more.
+func (p *Part) unread(file string, err error) error {
+	if errors.Is(err, ErrPruned) {
+		return fmt.Errorf("%w: %w", ErrPruned, fs.ErrNotExist)
+	}
+	return p.Damage(file, 0, err)
+}
+
+// Members yields every file of a tar of the part, RunsFile or StoreFile, with what its name says: a run id or a hash. The
+// content is valid until the next.
+func (p *Part) Members(file string) iter.Seq2[Member, error] {
+	return func(yield func(Member, error) bool) {
+		r, err := p.reader(file)
+		if err != nil {
+			yield(Member{}, p.Damage(file, 0, err))
+			return
+		}
+		section := r.Section(0, r.Size())
+		t := tar.NewReader(section)
+		for offset := int64(512); ; {
+			head, err := t.Next()
+			if err == io.EOF {
+				return
+			}
+			if err != nil {
+				yield(Member{}, p.Damage(file, 0, err))
+				return
+			}
+			base := filepath.Base(head.Name)
+			m := Member{Name: base[:max(strings.LastIndexByte(base, '.'), 0)], Path: head.Name, Offset: offset, Bytes: head.Size, Reader: t}
+			if !yield(m, nil) {
+				return
+			}
+			offset += (head.Size+511)/512*512 + 512 // each has one head of one block
+		}
+	}
+}
+
+// Member is a file of a tar.
+type Member struct {
+	Name   string // run id or hash
+	Path   string // in the tar
+	Offset int64  // of its content
+	Bytes  int64
+	io.Reader
+}
+
+// Content reads the lines of the part as they are, from one byte to another.
+func (p *Part) Content(from, to int64) (io.Reader, error) {
+	r, err := p.reader(LedgerFile)
+	if err != nil {
+		return nil, p.Damage(LedgerFile, 0, err)
+	}
+	return r.Section(from, to), nil
+}
+
+// Hashes calls do with what the table of ids has of every call and run of the part.
+func (p *Part) Hashes(do func(uint64)) error {
+	x, err := p.Index()
+	if err != nil {
+		return err
+	}
+	return x.hashes(do)
+}

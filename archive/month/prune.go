@@ -1,0 +1,144 @@
+package month
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"toolrun/archive/evidence"
+	"toolrun/archive/internal/jsonl"
+	"toolrun/archive/internal/seekable"
+)
+
+// leavesMagic begins the leaves of a pruned part: then for each line its length without the newline, 4 bytes big-endian,
+// and its leaf hash.
+const leavesMagic = "toollvs1"
+
+const leafBytes = 4 + len(evidence.Hash{})
+
+// Prune gives up the content of a part: lines, traces and objects. What proves the rows that are left stays: the manifest,
+// the seal, the index, and the leaves of the tree, which are written first.
+func (p *Part) Prune() error {
+	if !p.Pruned {
+		if err := p.writeLeaves(); err != nil {
+			return fmt.Errorf("prune %v: %w", p.Ref, err)
+		}
+	}
+	// Killed here: it is pruned, and what is not removed yet is removed by the next prune.
+	for _, name := range []string{LedgerFile, RunsFile, StoreFile} {
+		if err := jsonl.Calls.Unlink(p.Name(name)); err != nil && err != unix.ENOENT {
+			return fmt.Errorf("prune %v: %w", p.Ref, &os.PathError{Op: "remove", Path: p.Name(name), Err: err})
+		}
+	}
+	return jsonl.SyncDir(filepath.Dir(p.Name(LeavesFile)))
+}
+
+func (p *Part) writeLeaves() error {
+	r, err := p.reader(LedgerFile)
+	if err != nil {
+		return p.Damage(LedgerFile, 0, err)
+	}
+	text, n := []byte(leavesMagic), int64(0)
+	for leaf, err := range evidence.Leaves(r.Section(0, r.Size())) {
+		if err != nil {
+			return p.Damage(LedgerFile, 0, err)
+		}
+		text = binary.BigEndian.AppendUint32(text, uint32(leaf.Length))
+		text = append(text, leaf.Hash[:]...)
+		n++
+	}
+	if n != p.Manifest.Lines {
+		return p.Damage(LedgerFile, 0, fmt.Errorf("%w: %d lines, and the manifest says %d", seekable.ErrDamaged, n, p.Manifest.Lines))
+	}
+	path := p.Name(LeavesFile)
+	f, err := jsonl.OpenAppend(path+".new", unix.O_TRUNC)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := jsonl.Append(f, 0, text); err != nil {
+		return err
+	}
+	if err := jsonl.Calls.Fsync(int(f.Fd())); err != nil {
+		return err
+	}
+	if err := jsonl.Calls.Rename(path+".new", path); err != nil {
+		return &os.LinkError{Op: "rename", Old: path + ".new", New: path, Err: err}
+	}
+	return jsonl.SyncDir(filepath.Dir(path))
+}
+
+// Leaves are the leaves of the lines of a pruned part, in their order; offsets count in the part's ledger.
+func (p *Part) Leaves() ([]evidence.Leaf, error) {
+	text, err := os.ReadFile(p.Name(LeavesFile))
+	if err != nil {
+		return nil, p.Damage(LeavesFile, 0, err)
+	}
+	rest, ok := bytes.CutPrefix(text, []byte(leavesMagic))
+	if !ok || int64(len(rest)) != p.Manifest.Lines*int64(leafBytes) {
+		return nil, p.Damage(LeavesFile, 0, fmt.Errorf("%w: not the leaves of %d lines", seekable.ErrDamaged, p.Manifest.Lines))
+	}
+	leaves, at := make([]evidence.Leaf, 0, p.Manifest.Lines), int64(0)
+	for ; len(rest) > 0; rest = rest[leafBytes:] {
+		leaf := evidence.Leaf{Offset: at, Length: int64(binary.BigEndian.Uint32(rest))}
+		copy(leaf.Hash[:], rest[4:])
+		at += leaf.Length + 1
+		leaves = append(leaves, leaf)
+	}
+	return leaves, nil
+}
+
+// Restore writes what a part holds into a folder as it lay in the data directory: its lines are appended to ledger.jsonl,
+// traces and objects come into runs and store. Each file is held against its hash in the manifest first.
+func (p *Part) Restore(ctx context.Context, dir string) error {
+	if p.Pruned {
+		return fmt.Errorf("restore %v: %w", p.Ref, ErrPruned)
+	}
+	for _, name := range []string{LedgerFile, RunsFile, StoreFile} {
+		if err := p.checkFile(ctx, name); err != nil {
+			return fmt.Errorf("restore %v: %w", p.Ref, err)
+		}
+	}
+	r, err := p.reader(LedgerFile)
+	if err != nil {
+		return fmt.Errorf("restore %v: %w", p.Ref, p.Damage(LedgerFile, 0, err))
+	}
+	if err := restoreFile(filepath.Join(dir, "ledger.jsonl"), os.O_APPEND, r.Section(0, r.Size())); err != nil {
+		return fmt.Errorf("restore %v: %w", p.Ref, err)
+	}
+	for _, file := range []string{RunsFile, StoreFile} {
+		for m, err := range p.Members(file) {
+			if err == nil && m.Path != runName(m.Name) && (len(m.Name) != 64 || m.Path != objectName(m.Name)) || err == nil && !filepath.IsLocal(m.Path) {
+				err = p.Damage(file, 0, fmt.Errorf("%w: it holds %q", seekable.ErrDamaged, m.Path))
+			}
+			if err == nil {
+				err = restoreFile(filepath.Join(dir, m.Path), os.O_TRUNC, m)
+			}
+			if err != nil {
+				return fmt.Errorf("restore %v: %w", p.Ref, err)
+			}
+		}
+	}
+	return nil
+}
+
+func restoreFile(path string, flag int, from io.Reader) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|flag, 0o600)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(f, 256<<10)
+	_, err = io.Copy(out, from)
+	return errors.Join(err, out.Flush(), f.Close())
+}
