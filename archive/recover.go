@@ -16,6 +16,7 @@ import (
 	"toolrun/archive/internal/jsonl"
 	"toolrun/archive/ledger"
 	"toolrun/archive/trace"
+	"toolrun/archive/watch"
 )
 
 // Recover closes what dead runs left open, by the same appends that normal calls use, and returns how many calls it
@@ -97,7 +98,7 @@ func (d *Dir) sealDead(closed []*deadRun) error {
 	}
 	// Killed here: dead runs with nothing open, which the next process seals once more.
 	for _, r := range closed {
-		err = errors.Join(err, held.Remove(d.path, r.id), d.unmark(r.id))
+		err = errors.Join(err, held.Remove(d.path, r.id), watch.Remove(d.path, r.id), d.unmark(r.id))
 	}
 	return err
 }

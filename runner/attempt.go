@@ -28,6 +28,7 @@ func (c *call) attempt(ctx context.Context) Reply {
 	if !c.tool.StderrMerge {
 		cmd.Stderr = c.capture()
 	}
+	defer c.r.watched.begin(c)()
 	if c.process != nil {
 		c.process.equip(&cmd, c.streams)
 	}

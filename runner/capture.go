@@ -3,6 +3,7 @@ package runner
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"toolrun/archive/ledger"
@@ -24,8 +25,8 @@ type capture struct {
 	object  capped
 	excerpt excerpt
 	line    lastLine
-	taps    []func([]byte) // get the redacted bytes too; they must not wait, nor keep them
-	err     error          // why the object cannot be completed
+	taps    []*unread // get the redacted bytes too
+	err     error     // why the object cannot be completed
 	closed  bool
 }
 
@@ -84,7 +85,7 @@ func (c *capture) emit(b redact.Bytes) error {
 	c.excerpt.write(b.Raw())
 	c.line.write(b.Raw())
 	for _, tap := range c.taps {
-		tap(b.Raw())
+		tap.write(b.Raw())
 	}
 	return c.object.write(b)
 }
@@ -96,11 +97,26 @@ func (c *capture) lastLine() string {
 	return c.excerpt.screen.line(c.line.String())
 }
 
-// tap lets f see all redacted bytes from here on.
-func (c *capture) tap(f func([]byte)) {
+// tap gives u what is kept of the redacted bytes so far, and all that follow.
+func (c *capture) tap(u *unread) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.taps = append(c.taps, f)
+	older, newer := c.excerpt.tail.parts()
+	u.write(c.excerpt.head)
+	if leftOut := c.excerpt.n - int64(len(c.excerpt.head)+len(older)+len(newer)); leftOut > 0 {
+		head := c.excerpt.head
+		u.write([]byte(leftOutMark(head[len(head)-1] != '\n', leftOut)))
+	}
+	u.write(older)
+	u.write(newer)
+	c.taps = append(c.taps, u)
+}
+
+// untap ends that.
+func (c *capture) untap(u *unread) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.taps = slices.DeleteFunc(c.taps, func(other *unread) bool { return other == u })
 }
 
 // heldBack is how many bytes may still become part of a secret.

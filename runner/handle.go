@@ -50,7 +50,7 @@ func (s *stopped) Is(target error) bool { return target == ErrCancelled }
 // equip gives the command of a process what a call has not.
 func (h *handle) equip(cmd *sandbox.Command, captures []*capture) {
 	for i, c := range captures {
-		c.tap(h.out[i].write)
+		c.tap(h.out[i])
 	}
 	if h.input != nil {
 		cmd.Stdin, cmd.Input = nil, h.input

@@ -20,6 +20,7 @@ import (
 	"toolrun/archive/held"
 	"toolrun/archive/redact"
 	"toolrun/archive/trace"
+	"toolrun/archive/watch"
 	"toolrun/catalog"
 	"toolrun/catalog/prices"
 	"toolrun/sandbox"
@@ -70,6 +71,8 @@ type Runner struct {
 	ids          *ids
 	sessions     *sessions
 	handles      *handles
+	watched      watched
+	watchers     *watch.Listener // nil: nobody can look
 	exes         *exeHashes
 	plans        map[string]*plan // by tool, builtins excepted
 	onlyDeclared *redact.Rules    // for tools with redact = false
@@ -135,6 +138,17 @@ func New(cfg Config) (*Runner, error) {
 	return r, errors.Join(errs...)
 }
 
+// Watch lets toolrun tail see what running calls print, until Close. It comes before the first call. Where nobody can look
+// the calls run all the same.
+func (r *Runner) Watch() {
+	l, err := watch.Listen(r.cfg.Archive.Path(), r.cfg.Run.ID(), &r.watched)
+	if err != nil {
+		r.log.Warn("toolrun tail cannot see what running calls print", "err", err)
+		return
+	}
+	r.watchers = l
+}
+
 func (r *Runner) prepare(t *catalog.Tool) error {
 	p, profile, err := newPlan(&r.cfg, t, func(what string) { r.log.Warn("a box shows less than declared", "tool", t.Name, "what", what) })
 	if err != nil {
@@ -196,7 +210,13 @@ func (r *Runner) Close() error {
 	r.closed = true
 	r.handles.close()
 	err := errors.Join(r.settle(), r.desk.Close())
-	return errors.Join(err, r.cfg.Archive.End(r.cfg.Run, r.unused()))
+	err = errors.Join(err, r.cfg.Archive.End(r.cfg.Run, r.unused()))
+	if r.watchers != nil { // nobody's record: it comes last
+		if err := r.watchers.Close(); err != nil {
+			r.log.Debug("the socket of watchers is left", "err", err)
+		}
+	}
+	return err
 }
 
 // unused are the tools that no call named, but for those that are declared optional.

@@ -131,7 +131,7 @@ func (a *app) rootCmd() *cobra.Command {
 		a.initCmd(), a.trustCmd(), a.catalogCmd(), a.doctorCmd(),
 		a.launchCmd(), a.serveCmd(), a.callCmd(),
 		a.pendingCmd(), a.allowCmd(), a.denyCmd(),
-		a.sessionsCmd(), a.sessionCmd(), a.showCmd(), a.outputCmd(),
+		a.sessionsCmd(), a.sessionCmd(), a.showCmd(), a.outputCmd(), a.tailCmd(),
 		a.errorsCmd(), a.costCmd(), a.slowCmd(), a.timelineCmd(),
 		a.reportCmd(), a.uiCmd(),
 		a.pricesCmd(),

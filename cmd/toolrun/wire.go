@@ -98,6 +98,7 @@ func (a *app) openEngine(options engineOptions) (e *engine, err error) {
 	case err != nil: // a folder or user that the catalog names is not there
 		return e, &usageError{err: err}
 	}
+	e.runner.Watch()
 	// A run that died left calls open; closing them waits for nobody and nobody waits for it.
 	e.background.Go(func() error {
 		n, err := e.dir.Recover(e.run.ID())
