@@ -66,10 +66,12 @@ func (f *facts) line(text []byte, no, offset, bytes int64) {
 		f.calls = append(f.calls, call{ledger.IDHash(row.ClientCallID.String()), no, offset})
 	}
 	f.session(ledger.IDHash(row.SessionID.String()), Span{no, 1, offset, bytes})
-	if f.start[0] == "" || row.StartedAt < f.start[0] {
-		f.start[0] = row.StartedAt
+	if at := startOf(row.StartedAt); at != "" {
+		if f.start[0] == "" || at < f.start[0] {
+			f.start[0] = at
+		}
+		f.start[1] = max(f.start[1], at)
 	}
-	f.start[1] = max(f.start[1], row.StartedAt)
 	for i, hash := range row.Objects() {
 		f.objects = append(f.objects, object{hash, row.ToolName.String() + string(rune('0'+i))})
 	}
@@ -107,7 +109,7 @@ func (g *gathered) add(f *facts) {
 	for _, s := range f.sessions {
 		g.session(s.hash, Span{line + s.Line, s.Lines, at + s.Offset, s.Bytes})
 	}
-	if f.rows > 0 && (g.start[0] == "" || f.start[0] < g.start[0]) {
+	if f.start[0] != "" && (g.start[0] == "" || f.start[0] < g.start[0]) {
 		g.start[0] = f.start[0]
 	}
 	g.start[1] = max(g.start[1], f.start[1])

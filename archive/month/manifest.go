@@ -74,11 +74,24 @@ func Valid(s string) bool { return monthForm.MatchString(s) }
 
 // Of is the month of a row, by its started_at; "" where that is no time.
 func Of(startedAt string) string {
-	at, err := ledger.ParseTime(startedAt)
-	if err != nil || at.Year() < 0 || at.Year() > 9999 {
+	at := startOf(startedAt)
+	if at == "" {
 		return ""
 	}
-	return at.Format("2006-01")
+	return at[:len("2006-01")]
+}
+
+// startOf is a started_at as toolrun writes it, so that such times are in their order as strings; other programs may write
+// other forms of RFC 3339. It is "" where that is no time.
+func startOf(startedAt string) string {
+	if _, err := ledger.ParseTime(startedAt); err == nil {
+		return startedAt
+	}
+	at, err := time.Parse(time.RFC3339, startedAt)
+	if err != nil || at.UTC().Year() < 0 || at.UTC().Year() > 9999 {
+		return ""
+	}
+	return ledger.FormatTime(at)
 }
 
 // End is the first instant after a month, in UTC.
