@@ -3,6 +3,7 @@ package tests
 import (
 	"encoding/json"
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -342,5 +343,59 @@ func TestSessionsDroppedInEveryWayLeaveNothing(t *testing.T) {
 	}
 	if got := p.query("verify"); got.code != 0 {
 		t.Errorf("verify: %s%s", got.stdout, got.stderr)
+	}
+}
+
+func TestAPythonReplIsTalkedTo(t *testing.T) {
+	t.Parallel()
+	python, err := exec.LookPath("/usr/bin/python3")
+	if err != nil {
+		t.Skip("no python3 here")
+	}
+	p := newPlace(t, fmt.Sprintf("[tools.py]\ndescription = \"Python.\"\ncommand = [%q, \"-q\"]\nrisk = \"READ\"\nmode = \"session\"\npty = true\n", python))
+	s := p.serve()
+	h := s.open("py", nil)
+	ask := func(input, pattern string) string {
+		t.Helper()
+		s.stay("py_send", object{"handle": h, "input": input})
+		f, state := s.stay("py_read", object{"handle": h, "pattern": pattern})
+		if state.Waited != "pattern" {
+			t.Fatalf("%s", f.Text)
+		}
+		return f.Stdout
+	}
+	s.stay("py_read", object{"handle": h, "pattern": ">>> "})
+	ask("x = 6 * 7", ">>> ")
+	if got := ask("print(f'<{x}>')", "<42>"); !strings.Contains(got, "<42>") || strings.ContainsRune(got, 0x1b) {
+		t.Errorf("%q", got)
+	}
+	ask("1/0", "ZeroDivisionError")
+	s.stay("py_send", object{"handle": h, "input": "exit(4)"})
+	if _, state := s.stay("py_read", object{"handle": h, "pattern": "never", "wait_ms": 20000}); state.ExitCode == nil || *state.ExitCode != 4 {
+		t.Errorf("%+v", state)
+	}
+}
+
+func TestADebuggerHoldsACrashingProgram(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"gdb", "sleep"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip("no " + program + " here")
+		}
+	}
+	p := newPlace(t, "[tools.gdb]\ndescription = \"A debugger.\"\ncommand = [\"gdb\", \"-q\", \"-nx\", \"--args\", \"sh\", \"-c\", \"kill -SEGV $$\"]\nrisk = \"READ\"\nmode = \"session\"\npty = true\nsandbox = { ptrace = true }\n")
+	s := p.serve()
+	h := s.open("gdb", nil)
+	s.stay("gdb_read", object{"handle": h, "pattern": `\(gdb\)`, "wait_ms": 60000})
+	s.stay("gdb_send", object{"handle": h, "input": "set pagination off\nset debuginfod enabled off\nset disable-randomization off\nrun"})
+	if f, state := s.stay("gdb_read", object{"handle": h, "pattern": "SIGSEGV", "wait_ms": 60000}); state.Waited != "pattern" {
+		t.Fatalf("%s", f.Text)
+	}
+	s.stay("gdb_send", object{"handle": h, "input": "print 40 + 2"})
+	if f, state := s.stay("gdb_read", object{"handle": h, "pattern": `\$1 = 42`, "wait_ms": 60000}); state.Waited != "pattern" {
+		t.Fatalf("%s", f.Text)
+	}
+	if _, state := s.stay("gdb_stop", object{"handle": h}); state.Running {
+		t.Errorf("%+v", state)
 	}
 }
