@@ -12,7 +12,7 @@ import (
 )
 
 // helperGrace is how long output is still read after the program's end while helpers of it hold the pipes open.
-const helperGrace = 200 * time.Millisecond
+const helperGrace = 500 * time.Millisecond
 
 // killGrace is how long the kernel may take to end what was killed before it is called left over.
 const killGrace = 2 * time.Second

@@ -53,9 +53,9 @@ func TestUnknownAndMisplacedKeysAreRefused(t *testing.T) {
 	refusedCatalog(t, strings.Replace(oneTool, "READ", "read", 1), "risk")
 }
 
-func TestWhatIsNotThereYetIsRefusedByName(t *testing.T) {
+func TestTerminalsAndModesThatCannotBeAreRefusedByName(t *testing.T) {
 	t.Parallel()
-	for _, line := range []string{`pty = true`, `pty = { rows = 24, cols = 80 }`, `mode = "session"`, `mode = "background"`} {
+	for _, line := range []string{`pty = { rows = 0, cols = 80 }`, `pty = { cols = 70000 }`, `pty = "yes"`, `mode = "forever"`} {
 		key, _, _ := strings.Cut(line, " ")
 		refusedCatalog(t, oneTool+line+"\n", key)
 	}
