@@ -41,13 +41,15 @@ func TestLinesUpToTheMaximumAreAnsweredAndLongerOnesDrained(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	go c.send(call(77, "echo", arg(40<<20)), ping("end"))
+	var sent sync.WaitGroup // who sends holds the line too
+	sent.Go(func() { c.send(call(77, "echo", arg(40<<20)), ping("end")) })
 	if a := c.read(); a.Error == nil || a.Error.Code != codeInvalidRequest || string(a.ID) != "77" {
 		t.Errorf("the long line: %+v", a)
 	}
 	if a := c.read(); string(a.ID) != `"end"` || a.Error != nil {
 		t.Errorf("ping: %+v", a)
 	}
+	sent.Wait()
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 8<<20 {
