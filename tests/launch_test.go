@@ -97,7 +97,9 @@ func configured(t *testing.T, agent, out string) box {
 	case "codex":
 		_, err = toml.Decode(valueOf(dumped(out, "arg"), "--config="), &c)
 	case "opencode":
-		err = json.Unmarshal([]byte(valueOf(dumped(out, "env"), "OPENCODE_CONFIG_CONTENT=")), &c)
+		if err := json.Unmarshal([]byte(valueOf(dumped(out, "env"), "OPENCODE_CONFIG_CONTENT=")), &c); err != nil {
+			t.Fatal(err)
+		}
 		return c.MCP["box"]
 	case "gemini":
 		err = json.Unmarshal([]byte(valueOf(dumped(out, "file"), "settings.json ")), &c)

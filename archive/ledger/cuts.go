@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -168,10 +167,4 @@ func readLayout(f *os.File, cuts []Cut) (l layout, pending *Cut, err error) {
 		return l, &cuts[last], nil
 	}
 	return layoutOf(cuts), nil, nil
-}
-
-// lineAt reads the line that begins at a byte of f, without its newline.
-func lineAt(f io.ReaderAt, at, size int64) ([]byte, error) {
-	line, err := bufio.NewReader(io.NewSectionReader(f, at, size-at)).ReadBytes('\n')
-	return bytes.TrimSuffix(line, []byte{'\n'}), err
 }
