@@ -73,6 +73,37 @@ func TestAGroupHasItsLimits(t *testing.T) {
 	}
 }
 
+// On v2 a cgroup with controllers for its children may hold no process: the delegated cgroup's own move into a leaf beside
+// the groups of calls, and a second toolrun there finds its way back.
+func TestOnV2TheSupervisorsStandBesideTheirGroups(t *testing.T) {
+	tree := testTree(t)
+	if tree.Mode() != "v2" {
+		t.Skip("not v2")
+	}
+	second := testTree(t)
+	hs, err := hierarchies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := unifiedDir(hs)
+	for _, tr := range []*Tree{tree, second} {
+		if parent := filepath.Dir(tr.roots[0].path); parent != unifiedRoot && filepath.Join(parent, supervisors) != own {
+			t.Errorf("this process is in %s, its groups are below %s", own, tr.roots[0].path)
+		}
+	}
+	g, err := second.New(Limits{MemoryBytes: 64 << 20, Pids: 20, CPUs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(second.roots[0].path, g.name, "memory.max"))
+	if err != nil || string(b) != "67108864\n" {
+		t.Errorf("memory.max %q, %v", b, err)
+	}
+	if err := g.Remove(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestALimitThatCannotBeSetIsAnError(t *testing.T) {
 	tree := testTree(t)
 	if g, err := tree.New(Limits{MemoryBytes: 64 << 20, Pids: -5, CPUs: 1}); err == nil {
