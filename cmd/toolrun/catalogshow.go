@@ -174,9 +174,12 @@ func (a *app) toolText(t *catalog.Tool) error {
 	facts.text("tool", t.Name)
 	facts.text("description", t.Description)
 	facts.text("risk, approval", t.Risk+", "+t.Approval)
-	if t.Builtin != "" {
+	switch {
+	case t.Builtin != "":
 		facts.text("builtin", t.Builtin)
-	} else {
+	case t.Program() == "":
+		facts.text("program", "that of "+t.Base+"_"+catalog.VerbStart)
+	default:
 		facts.text("program", t.Program())
 		for i, root := range a.toolchains(t) {
 			facts.text([]string{"toolchains", ""}[min(i, 1)], root)
@@ -187,6 +190,15 @@ func (a *app) toolText(t *catalog.Tool) error {
 		facts.text("caches", list(t.Sandbox.Cache))
 		facts.text("network", networkText(t))
 		facts.text("timeout", t.Timeout.String())
+		if t.Verb != "" {
+			facts.text("mode", t.Mode)
+		}
+		if t.Idle > 0 {
+			facts.text("idle", t.Idle.String())
+		}
+		if t.Terminal != (catalog.Terminal{}) {
+			facts.text("pty", fmt.Sprintf("%d rows, %d columns", t.Terminal.Rows, t.Terminal.Cols))
+		}
 		l := t.Limits
 		facts.text("limits", fmt.Sprintf("memory %s, swap %s, %d processes, %g cores, %s of CPU, %d files, file %s, output %s, in all %s",
 			size(l.MemoryBytes), size(l.SwapBytes), l.Pids, l.CPUs, l.CPUTime, l.Files, size(l.FileSizeBytes), size(l.OutputBytes), size(l.OutputTotalBytes)))
