@@ -144,8 +144,16 @@ var attacks = map[string]func() error{
 	"host loopback":   func() error { return dialed(net.DialTimeout("tcp", os.Getenv("HOST_TCP"), time.Second)) },
 	"abstract socket": func() error { return dialed(net.Dial("unix", "@"+os.Getenv("HOST_ABSTRACT"))) },
 	"socket file":     func() error { return dialed(net.Dial("unix", os.Getenv("HOST_SOCKET"))) },
-	"vsock":           func() error { _, err := unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0); return err },
-	"packet socket":   func() error { _, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0); return err },
+	"host's shared memory": func() error {
+		key, err := strconv.Atoi(os.Getenv("HOST_SHM"))
+		if err != nil {
+			return nil // it must be told
+		}
+		_, err = unix.SysvShmGet(key, 0, 0)
+		return err
+	},
+	"vsock":         func() error { _, err := unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0); return err },
+	"packet socket": func() error { _, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0); return err },
 	"inherited descriptor": func() error {
 		es, err := os.ReadDir("/proc/self/fd")
 		if err != nil {
@@ -247,6 +255,11 @@ func TestEveryAttackIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
+	shm, err := unix.SysvShmGet(os.Getpid(), 4096, unix.IPC_CREAT|0o666)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.SysvShmCtl(shm, unix.IPC_RMID, nil)
 	home, _ := os.UserHomeDir()
 	type who struct {
 		name     string
@@ -268,7 +281,7 @@ func TestEveryAttackIsRefused(t *testing.T) {
 		try := func(attack string) string {
 			var out bytes.Buffer
 			r := b.Run(t.Context(), Command{Argv: []string{self}, Exe: self, Dir: work, Stdout: &out, Timeout: 60 * time.Second, Env: []string{
-				"SANDBOX_TEST_ATTACK=" + attack, "HOST_HOME=" + home, "HOST_TCP=" + l.Addr().String(), "HOST_ABSTRACT=" + abstract, "HOST_SOCKET=" + sock, fmt.Sprintf("WAS_UID=%d", w.uid), fmt.Sprintf("SERVER_PID=%d", os.Getpid())}})
+				"SANDBOX_TEST_ATTACK=" + attack, "HOST_HOME=" + home, "HOST_TCP=" + l.Addr().String(), "HOST_ABSTRACT=" + abstract, "HOST_SOCKET=" + sock, fmt.Sprintf("WAS_UID=%d", w.uid), fmt.Sprintf("SERVER_PID=%d", os.Getpid()), fmt.Sprintf("HOST_SHM=%d", os.Getpid())}})
 			if r.Outcome != Exited || r.ExitCode != 0 {
 				t.Errorf("%s: %s: outcome %d, exit %d, %v, %q", w.name, attack, r.Outcome, r.ExitCode, r.Err, out.String())
 			}
