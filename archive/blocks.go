@@ -11,7 +11,7 @@ import (
 )
 
 // blockBytes is how much of the ledger is read at once.
-const blockBytes = 1 << 20
+const blockBytes = 256 << 10
 
 // Position is a place of the whole ledger, and the byte of it where that line begins.
 type Position struct{ Place, Offset int64 }

@@ -42,12 +42,13 @@ var (
 )
 
 var (
-	columnStatus  = ledger.ColumnOf("status")
-	columnSession = ledger.ColumnOf("session_id")
-	columnTool    = ledger.ColumnOf("tool_name")
-	columnStarted = ledger.ColumnOf("started_at")
-	columnCall    = ledger.ColumnOf("tool_call_id")
-	columnClient  = ledger.ColumnOf("client_call_id")
+	columnStatus   = ledger.ColumnOf("status")
+	columnSession  = ledger.ColumnOf("session_id")
+	columnTool     = ledger.ColumnOf("tool_name")
+	columnStarted  = ledger.ColumnOf("started_at")
+	columnCall     = ledger.ColumnOf("tool_call_id")
+	columnDuration = ledger.ColumnOf("duration_ms")
+	columnClient   = ledger.ColumnOf("client_call_id")
 )
 
 // Failed keeps the rows of calls that failed; with refusals those too that were refused.
@@ -209,7 +210,7 @@ func (w *worker) judge(j *job) {
 }
 
 func (w *worker) row() (*ledger.Row, error) {
-	if w.columns == nil {
+	if w.Columns == nil {
 		return w.fields.Row()
 	}
 	return w.fields.Part(w.columns)
