@@ -70,8 +70,10 @@ func (b *Block) Lines() iter.Seq2[int, *Line] {
 // Good tells whether nothing is wrong with the line as far as its bytes tell; Row says more.
 func (l *Line) Good() bool { return l.bad == nil }
 
-// Blocks yields the ledger as Lines does, in blocks. buffer gives the memory for each, and may be nil; the block keeps it.
-// Unless they begin at a position, From is zero.
+// Torn tells whether the line lacks its end: it may be in the making.
+func (l *Line) Torn() bool { return l.bad == jsonl.ErrTorn }
+
+// Blocks yields the ledger as Lines does, from a position on, in blocks. buffer gives the memory for each, and may be nil.
 func (d *Dir) Blocks(from Position, buffer func() []byte) iter.Seq2[*Block, error] {
 	return func(yield func(*Block, error) bool) {
 		hot, err := ledger.OpenHot(d.path)
@@ -80,6 +82,13 @@ func (d *Dir) Blocks(from Position, buffer func() []byte) iter.Seq2[*Block, erro
 			return
 		}
 		defer hot.Close()
+		d.BlocksOf(hot, from, buffer)(yield)
+	}
+}
+
+// BlocksOf is Blocks of the ledger as it was when hot was opened.
+func (d *Dir) BlocksOf(hot *ledger.Hot, from Position, buffer func() []byte) iter.Seq2[*Block, error] {
+	return func(yield func(*Block, error) bool) {
 		for _, p := range hot.Pieces() {
 			if p.Cut != nil || p.Lines >= 0 && p.Line+p.Lines <= from.Place {
 				continue

@@ -54,7 +54,7 @@ func (d *Dir) Receipt(callID string) (*evidence.Receipt, error) {
 
 // lineOf finds the line of a call and its place in the ledger, from 0.
 func (d *Dir) lineOf(callID string) (line []byte, index int64, err error) {
-	for l, err := range d.Lines(Scope{}) {
+	for l, err := range d.Lines(Scope{Call: callID}) {
 		var damage *ledger.Damage
 		if err != nil && !errors.As(err, &damage) {
 			return nil, 0, err
@@ -127,5 +127,5 @@ func RepairDerived(path string, o Options) error {
 		return fmt.Errorf("%w: %w", ErrUnusable, err)
 	}
 	err = evidence.Rebuild(d.path, d.whole, evidence.Options{Logger: d.log, Now: d.now})
-	return errors.Join(err, ledger.RebuildIDs(d.path))
+	return errors.Join(err, ledger.RebuildIDs(d.path, d.sealedIDs))
 }

@@ -18,6 +18,7 @@ type Scan struct {
 	Filter
 	Keep    func(*ledger.Fields) bool // of the rows that the filter lets through; nil keeps all. Called by several goroutines
 	Columns []string                  // what is wanted of each row, the rest is zero; nil: the whole row
+	Call    string                    // where Keep keeps only rows with this tool_call_id or client_call_id: of sealed months the index finds them
 	Tally   *Tally                    // counts the rows that the filter lets through, kept or not; nil counts none
 }
 
@@ -100,7 +101,7 @@ func (s Scan) Rows(d *archive.Dir) iter.Seq2[*ledger.Row, error] {
 					return nil
 				}
 			}
-			for block, err := range d.Blocks(archive.Position{}, buffer) {
+			for block, err := range d.Blocks(archive.Scope{Since: s.Since, Until: s.Until, Session: s.Session, Call: s.Call}, archive.Position{}, buffer) {
 				j := &job{block: block, err: err, done: make(chan struct{})}
 				select {
 				case inOrder <- j:
