@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"time"
 
 	"toolrun/archive/internal/jsonl"
 	"toolrun/archive/ledger"
@@ -74,7 +75,7 @@ func (l *Line) Good() bool { return l.bad == nil }
 func (l *Line) Torn() bool { return l.bad == jsonl.ErrTorn }
 
 // Blocks yields the ledger as Lines does, from a position on, in blocks. buffer gives the memory for each, and may be nil.
-func (d *Dir) Blocks(from Position, buffer func() []byte) iter.Seq2[*Block, error] {
+func (d *Dir) Blocks(s Scope, from Position, buffer func() []byte) iter.Seq2[*Block, error] {
 	return func(yield func(*Block, error) bool) {
 		hot, err := ledger.OpenHot(d.path)
 		if err != nil {
@@ -82,15 +83,23 @@ func (d *Dir) Blocks(from Position, buffer func() []byte) iter.Seq2[*Block, erro
 			return
 		}
 		defer hot.Close()
-		d.BlocksOf(hot, from, buffer)(yield)
+		d.BlocksOf(hot, s, from, nil, buffer)(yield)
 	}
 }
 
-// BlocksOf is Blocks of the ledger as it was when hot was opened.
-func (d *Dir) BlocksOf(hot *ledger.Hot, from Position, buffer func() []byte) iter.Seq2[*Block, error] {
+// BlocksOf is Blocks of the ledger as it was when hot was opened, of the pieces that are wanted; nil wants all.
+func (d *Dir) BlocksOf(hot *ledger.Hot, s Scope, from Position, wanted func(ledger.Piece) bool, buffer func() []byte) iter.Seq2[*Block, error] {
 	return func(yield func(*Block, error) bool) {
+		s.From = from.Place
+		r := d.newSealedReader(s)
 		for _, p := range hot.Pieces() {
-			if p.Cut != nil || p.Lines >= 0 && p.Line+p.Lines <= from.Place {
+			if p.Lines >= 0 && p.Line+p.Lines <= from.Place || wanted != nil && !wanted(p) {
+				continue
+			}
+			if p.Cut != nil {
+				if !r.blocks(p, yield) {
+					return
+				}
 				continue
 			}
 			b := Block{Position: Position{p.Line, p.Offset}, File: hot.Path, No: int(p.No) + 1}
@@ -103,6 +112,14 @@ func (d *Dir) BlocksOf(hot *ledger.Hot, from Position, buffer func() []byte) ite
 			}
 		}
 	}
+}
+
+// Reached tells whether rows of a sealed part may have started in the range; false too where there is none to be read. The
+// error is of a part that cannot be read, a *ledger.Damage.
+func (d *Dir) Reached(c *ledger.Cut, since, until time.Time) (bool, error) {
+	r := d.newSealedReader(Scope{Since: since, Until: until})
+	part, _, err := r.open(ledger.Piece{Cut: c})
+	return part != nil && !part.Pruned && r.reaches(part), err
 }
 
 // blocks cuts what r holds into blocks, the first of which begins as b says.

@@ -64,6 +64,33 @@ func ColumnOf(key string) Column {
 	return Column(i)
 }
 
+// Shape is what the values of a column are; of those that may be null, when they are not.
+type Shape uint8
+
+// The shapes of columns.
+const (
+	ShapeString Shape = iota
+	ShapeInteger
+	ShapeBool
+	ShapeFloat
+	ShapeJSON // an array or an object
+)
+
+// Shape tells what the values of a column are.
+func (c Column) Shape() Shape {
+	switch kinds[c] {
+	case kindString, kindStringOrNull:
+		return ShapeString
+	case kindInt, kindIntOrNull:
+		return ShapeInteger
+	case kindBool, kindBoolOrNull:
+		return ShapeBool
+	case kindFloatOrNull:
+		return ShapeFloat
+	}
+	return ShapeJSON
+}
+
 // Scan looks at a line. It reports false where the line is not as Append writes it: it may be a row all the same, or damaged.
 // A line for which it reports true is a row for ParseRow too. The line must not change while the Fields is asked.
 func (f *Fields) Scan(line []byte) bool {
