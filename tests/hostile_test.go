@@ -27,7 +27,7 @@ var hostileTools = map[string]hostileTool{
 	"fork_storm":  {script: "while :; do (sleep $NAP &) ; done", keys: "timeout = \"2s\"\n" + `limits = { pids = 64 }`, outcomes: []string{"exit", "timeout"}, needs: "cgroup.pids"},
 	"daemons":     {script: "setsid sleep $NAP & (setsid sh -c '(sleep $NAP &) &' &); (trap '' TERM HUP INT; exec sleep $NAP) & echo left", outcomes: []string{"ok"}, stdout: "left\n"},
 	"four_gib":    {script: "exec dd if=/dev/zero of=/dev/null bs=4G count=1", keys: `limits = { memory = "64MiB" }`, outcomes: []string{"oom", "exit"}, needs: "cgroup.memory"},
-	"hundred_gib": {script: "exec head -c 107374182400 /dev/zero", keys: `limits = { output = "1MiB", output_total = "32MiB" }`, outcomes: []string{"output_limit"}},
+	"hundred_gib": {script: "exec head -c 107374182400 /dev/zero", keys: `limits = { output = "1MiB", output_total = "8MiB" }`, outcomes: []string{"output_limit"}},
 	"fill_tmp":    {script: "head -c 4294967296 /dev/zero >/tmp/x; exit 9", keys: `limits = { memory = "24MiB" }`, outcomes: []string{"oom", "exit"}},
 	"huge_file":   {script: "head -c 4294967296 /dev/zero >huge; exit 9", keys: `limits = { file_size = "1MiB" }`, outcomes: []string{"exit", "signal"}},
 	"ledger":      {script: "echo gone >>$DATA/ledger.jsonl; rm -rf $DATA; mv $DATA $DATA.old; mkdir -p $DATA 2>&1 | wc -l; echo tried", outcomes: []string{"ok"}},
@@ -111,6 +111,7 @@ func hostileSet(t *testing.T, p *place) {
 		if !slices.Contains(h.outcomes, f.Outcome) || r.Outcome != f.Outcome || r.ToolName != name || !slices.Contains(r.Enforced, "view") {
 			t.Errorf("%s: outcome %s, row %s, want one of %v\n%s", name, f.Outcome, r.raw, h.outcomes, f.Text)
 		}
+		t.Logf("%s: %s after %d ms", name, f.Outcome, f.DurationMS)
 		if h.stdout != "" && f.Stdout != h.stdout {
 			t.Errorf("%s: stdout %q, stderr %q", name, f.Stdout, f.Stderr)
 		}
