@@ -30,7 +30,7 @@ lint: ## gofmt, go vet, staticcheck
 	$(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 
 bench: build ## a warm `true` against bwrap and a bare exec; the record, what is signed of it, and redaction against their yardsticks
-	tests/need bwrap:bubblewrap && $(GO) run ./tests/bench
+	tests/need bwrap:bubblewrap script:bsdutils && $(GO) run ./tests/bench
 	$(GO) test -run '^$$' -bench 'AppendWithTree|DurableRow|EvidenceOfACall|Verify|SHA256' -benchtime 2s ./archive ./archive/evidence ./archive/redact
 	cd archive/redact/oracle && GOFLAGS=-mod=mod $(GO) test -run '^$$' -bench Gitleaks -benchtime 2s .
 

@@ -20,11 +20,17 @@ const lineTooLong = "holds a line of more than 4095 bytes, which a terminal woul
 type screen struct {
 	rules *redact.Rules
 	size  catalog.Terminal
+
+	drawn, text string // the last that was asked for: a reply and a summary are mostly of the same
 }
 
 // plain is the text that raw draws. It is redacted again: sequences that stood in the middle of a secret are gone.
 func (s *screen) plain(raw []byte) string {
-	return s.rules.Text(terminal.Plain(raw, s.size.Rows, s.size.Cols)).String()
+	if s.drawn != string(raw) {
+		s.text = s.rules.Text(terminal.Plain(raw, s.size.Rows, s.size.Cols)).String()
+		s.drawn = string(raw)
+	}
+	return s.text
 }
 
 // line is what a line of the stream shows.

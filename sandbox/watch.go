@@ -130,11 +130,17 @@ func (c *call) watch(ctx context.Context) {
 // read takes what is there, once.
 func (c *call) read(fd *int, buf []byte, w io.Writer) (int, error) {
 	n, err := unix.Read(*fd, buf)
-	if err == unix.EAGAIN || err == unix.EINTR {
-		return 0, nil
+	for c.pipes.tty && n > 0 && n < len(buf) { // a terminal gives at most a page at a time
+		var k int
+		if k, err = unix.Read(*fd, buf[n:]); k <= 0 {
+			break
+		}
+		n += k
 	}
 	if n <= 0 {
-		closeFD(fd)
+		if err != unix.EAGAIN && err != unix.EINTR {
+			closeFD(fd)
+		}
 		return 0, nil
 	}
 	if w == nil {

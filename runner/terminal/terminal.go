@@ -26,6 +26,9 @@ const chunk = 4 << 10
 // lines and blank lines at the end are gone, and so is every control character but the newline. It ends with a newline
 // unless it is empty. A run of bytes that are not UTF-8 becomes one U+FFFD.
 func Plain(raw []byte, rows, cols int) string {
+	if text, ok := unmoved(raw, cols); ok {
+		return text
+	}
 	var b strings.Builder
 	raw = bytes.ToValidUTF8(raw, []byte("\ufffd")) // the emulator would drop them without a trace
 	if rest := emulate(raw, min(rows, MaxRows), min(cols, MaxCols), &b); rest != nil {
@@ -38,6 +41,28 @@ func Plain(raw []byte, rows, cols int) string {
 		return ""
 	}
 	return text + "\n"
+}
+
+// unmoved is what raw shows if nothing in it moves the cursor but the ends of lines: an emulator has 5 MB and takes
+// milliseconds to make, and most answers of a program need none.
+func unmoved(raw []byte, cols int) (text string, ok bool) {
+	lines := strings.Split(string(raw), "\r\n")
+	for i, line := range lines {
+		if len(line) > cols {
+			return "", false
+		}
+		for j := range len(line) {
+			if line[j] < ' ' || line[j] > '~' {
+				return "", false
+			}
+		}
+		lines[i] = strings.TrimRight(line, " ")
+	}
+	text = strings.TrimRight(strings.Join(lines, "\n"), "\n")
+	if text == "" {
+		return "", true
+	}
+	return text + "\n", true
 }
 
 // emulate feeds raw to an emulator and writes what it shows. It returns what is left where the emulator panics: raw is

@@ -37,6 +37,20 @@ func TestPlainShowsWhatAPersonWouldHaveSeen(t *testing.T) {
 	}
 }
 
+func TestTheShortWayShowsWhatTheEmulatorShows(t *testing.T) {
+	for _, raw := range []string{"", "a", "a\r\nb\r\n", "\r\n\r\na  \r\n\r\n", "  x ", strings.Repeat("y", 80) + "\r\nz\r\n", strings.Repeat("line\r\n", 60)} {
+		short, ok := unmoved([]byte(raw), 80)
+		if long := Plain([]byte("\x1b[m"+raw), 24, 80); !ok || short != long {
+			t.Errorf("%q: %q, the emulator %q", raw, short, long)
+		}
+	}
+	for _, raw := range []string{"a\nb", "a\rb", "\x1b[m", "€", "\t", strings.Repeat("y", 81)} {
+		if _, ok := unmoved([]byte(raw), 80); ok {
+			t.Errorf("%q is taken as text", raw)
+		}
+	}
+}
+
 func TestPlainKeepsWhatScrolledAway(t *testing.T) {
 	var raw, want strings.Builder
 	for i := range 20000 {

@@ -36,6 +36,20 @@ command = ["cat", "gib"]
 risk = "READ"
 limits = { output_total = "2GiB" }
 timeout = "10m"
+[tools.shell]
+description = "A shell."
+command = ["sh"]
+risk = "READ"
+mode = "session"
+pty = true
+env = { PS1 = "" }
+[tools.lines]
+description = "Prints 100 MB at a terminal."
+command = ["cat", "lines"]
+risk = "READ"
+pty = true
+limits = { output = "200MiB" }
+timeout = "10m"
 `
 
 func main() {
@@ -92,6 +106,9 @@ func run(rounds, starts int) error {
 		}
 	}
 	if err := loads(s); err != nil {
+		return err
+	}
+	if err := terminals(dir, s, rounds); err != nil {
 		return err
 	}
 	fresh, err := start(dir)
