@@ -85,5 +85,12 @@ func (m *months) run(id string) (io.ReadCloser, int64, error) {
 	return m.find(func(p *month.Part) (io.ReadCloser, int64, error) { return p.OpenRun(id) })
 }
 
+// Months returns the parts of the sealed months that are there, in their order.
+func (d *Dir) Months() ([]month.Ref, error) { return month.List(d.months.folder) }
+
+// Part opens a part of a sealed month. It is closed with the directory. The error is a *ledger.Damage that names its file, or
+// of reading.
+func (d *Dir) Part(r month.Ref) (*month.Part, error) { return d.months.part(r) }
+
 // refOf is the part that made a cut.
 func refOf(c *ledger.Cut) month.Ref { return month.Ref{Month: c.Month, Part: c.Part} }

@@ -361,6 +361,26 @@ func (p *Part) placeOf(file string, table int, key uint64, name string) (place, 
 	return place{}, fs.ErrNotExist
 }
 
+// HasCall tells whether the index knows a call, also where the part was pruned.
+func (p *Part) HasCall(id string) (bool, error) {
+	x, err := p.Index()
+	if err != nil {
+		return false, err
+	}
+	found, err := x.calls(ledger.IDHash(id))
+	return len(found) > 0, err
+}
+
+// HasRun is HasCall of a run.
+func (p *Part) HasRun(id string) (bool, error) {
+	x, err := p.Index()
+	if err != nil {
+		return false, err
+	}
+	found, err := x.find(tableRuns, ledger.RunHash(id))
+	return len(found) > 0, err
+}
+
 // unread says which file cannot be read; a pruned one has nothing any more.
 func (p *Part) unread(file string, err error) error {
 	if errors.Is(err, ErrPruned) {
