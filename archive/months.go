@@ -12,9 +12,6 @@ import (
 	"toolrun/archive/month"
 )
 
-// archiveName is the folder of the sealed months.
-const archiveName = "archive"
-
 // months are the parts of sealed months that were asked for, open.
 type months struct {
 	folder string
@@ -24,7 +21,7 @@ type months struct {
 }
 
 func newMonths(dir string) *months {
-	return &months{folder: filepath.Join(dir, archiveName), parts: map[month.Ref]*month.Part{}}
+	return &months{folder: filepath.Join(dir, ledger.ArchiveName), parts: map[month.Ref]*month.Part{}}
 }
 
 // part opens a part. The error is a *ledger.Damage that names its file, or of reading.

@@ -59,6 +59,16 @@ func (d *Dir) Seal(ctx context.Context, o SealOptions) ([]*month.Manifest, error
 	if err := mkdir(d.months.folder); err != nil {
 		return nil, err
 	}
+	cuts := filepath.Join(d.path, ledger.CutsName)
+	if _, err := os.Lstat(cuts); errors.Is(err, fs.ErrNotExist) {
+		// Before the first month has a manifest.
+		if _, err := ledger.ReadCuts(d.path); err != nil {
+			return nil, err
+		}
+		if err := ledger.WriteCuts(d.path, nil); err != nil {
+			return nil, err
+		}
+	}
 	if o.Progress == nil {
 		o.Progress = func(string, int64, int64) {}
 	}

@@ -26,27 +26,6 @@ func isDue(m string, now time.Time, keep time.Duration) bool {
 	return m != "" && !month.End(m).Add(max(keep, 0)).After(now)
 }
 
-// DueMonths returns the months that have rows in ledger.jsonl and are due, sorted. It reads the ledger once.
-func (d *Dir) DueMonths(keep time.Duration) ([]string, error) {
-	hot, err := ledger.OpenHot(d.path)
-	if err != nil {
-		return nil, err
-	}
-	defer hot.Close()
-	p := sealPlan{ranges: map[string][]ledger.Range{}}
-	if err := p.readLines(context.Background(), hot); err != nil {
-		return nil, err
-	}
-	var due []string
-	for m := range p.ranges {
-		if isDue(m, d.now(), keep) {
-			due = append(due, m)
-		}
-	}
-	slices.Sort(due)
-	return due, nil
-}
-
 // readLines gives every line of ledger.jsonl a month: that of its started_at. A line that is no row goes with the row before
 // it, or behind it where there is none before; one over the bound stays, and so does what no newline ends.
 func (p *sealPlan) readLines(ctx context.Context, hot *ledger.Hot) error {

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"toolrun/archive/internal/jsonl"
 	"toolrun/archive/ledger"
 	"toolrun/archive/month"
+	"toolrun/archive/store"
 )
 
 // resume finishes what a process that died had begun: a part with a manifest is compared with what is hot, signed and its
@@ -217,6 +219,23 @@ func (s *sealer) cleanRuns() error {
 		}
 		return nil
 	})
+}
+
+// recallNeeded puts back into the store what something hot names and only a sealed month holds.
+func (d *Dir) recallNeeded() error {
+	c := &cleaning{sealer: &sealer{d: d, ctx: context.Background()}, needed: map[string]bool{}}
+	if err := c.readNeeded(); err != nil {
+		return err
+	}
+	for hash := range c.needed {
+		if _, err := os.Lstat(d.Store.Path(hash)); !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := d.Store.Recall(hash); err != nil && !errors.Is(err, store.ErrMissing) {
+			return err
+		}
+	}
+	return nil
 }
 
 // cleaning is what is hot and names objects.

@@ -64,7 +64,7 @@ func (v *verifier) checkedLines() iter.Seq[checkedLine] {
 			}
 			ref := month.Ref{Month: p.Cut.Month, Part: p.Cut.Part}
 			m := v.month(ref)
-			at.file = filepath.Join(v.d.Path(), "archive", ref.Path(month.LedgerFile))
+			at.file = filepath.Join(v.d.Path(), ledger.ArchiveName, ref.Path(month.LedgerFile))
 			v.pieces = append(v.pieces, at)
 			if r := m.reader(p); r != nil {
 				v.report.Bytes += p.Bytes

@@ -136,7 +136,7 @@ func (a *app) rootCmd() *cobra.Command {
 		a.reportCmd(), a.uiCmd(),
 		a.pricesCmd(),
 		a.auditCmd(), a.diagnoseCmd(), a.checkCmd(),
-		a.proveCmd(), a.verifyCmd(),
+		a.proveCmd(), a.verifyCmd(), a.archiveCmd(),
 		a.versionCmd(),
 	)
 	root.InitDefaultHelpCmd()
