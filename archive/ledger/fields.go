@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"reflect"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -351,7 +352,7 @@ func escapeEnd(b []byte, i int) int {
 	return -1
 }
 
-// intEnd finds the end of an integer that surely fits in 64 bits.
+// intEnd finds the end of an integer of 64 bits.
 func intEnd(b []byte, i int) int {
 	digits := i
 	if b[i] == '-' {
@@ -361,8 +362,14 @@ func intEnd(b []byte, i int) int {
 	for end < len(b) && b[end]-'0' <= 9 {
 		end++
 	}
-	if n := end - digits; n == 0 || n > 18 || b[digits] == '0' && end-i > 1 {
+	n := end - digits
+	if n == 0 || n > 19 || b[digits] == '0' && end-i > 1 {
 		return -1
+	}
+	if n == 19 {
+		if _, err := strconv.ParseInt(string(b[i:end]), 10, 64); err != nil {
+			return -1
+		}
 	}
 	return end
 }
