@@ -6,7 +6,7 @@ VCS         := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo true || echo f
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    ?= 20s
 
-.PHONY: build demo test race fuzz lint bench cover test-vm test-clients test-agents soak clean
+.PHONY: build demo test race fuzz lint bench bench-queries cover test-vm test-clients test-agents soak clean
 
 build: ## bin/toolrun, static
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=$(VCS) -ldflags '-s -w' -o bin/toolrun ./cmd/toolrun
@@ -33,6 +33,9 @@ bench: build ## a warm `true` against bwrap and a bare exec; the record, what is
 	tests/need bwrap:bubblewrap script:bsdutils && $(GO) run ./tests/bench
 	$(GO) test -run '^$$' -bench 'AppendWithTree|DurableRow|EvidenceOfACall|Verify|SHA256' -benchtime 2s ./archive ./archive/evidence ./archive/redact
 	cd archive/redact/oracle && GOFLAGS=-mod=mod $(GO) test -run '^$$' -bench Gitleaks -benchtime 2s .
+
+bench-queries: build ## questions about a million rows against grep, jq and Python
+	tests/need jq python3 && $(GO) run ./tests/bench/queries
 
 cover: ## coverage of the unit tests
 	mkdir -p bin && $(GO) test -coverprofile=bin/cover.out $$($(GO) list ./... | grep -v /tests) && $(GO) tool cover -func=bin/cover.out | tail -n 1

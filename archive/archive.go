@@ -40,6 +40,7 @@ type Options struct {
 	// ReadOnly opens what is there to be read: nothing is made, repaired or locked. Ledger is nil then, and Begin, Recover
 	// and Commit fail.
 	ReadOnly bool
+	Hot      bool             // of the ledger, traces and objects only what is not sealed
 	Logger   *slog.Logger     // nil: discard
 	Now      func() time.Time // nil: time.Now
 }
@@ -55,6 +56,9 @@ type Dir struct {
 	now  func() time.Time
 	sync *syncer  // nil where it was opened read-only
 	own  sync.Map // run ids begun here: *trace.Run
+
+	months  *months
+	hotOnly bool
 
 	checkpoints *checkpointer // nil where it was opened read-only
 }
@@ -74,7 +78,7 @@ func open(path string, o Options) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Dir{path: path, log: o.Logger, now: o.Now}
+	d := &Dir{path: path, log: o.Logger, now: o.Now, months: newMonths(path), hotOnly: o.Hot}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
@@ -95,18 +99,27 @@ func open(path string, o Options) (*Dir, error) {
 	}
 	if o.ReadOnly {
 		d.Store = store.Open(filepath.Join(path, storeName), func(string) {})
+		d.elsewhere()
 		return d, nil
 	}
-	if d.Ledger, err = ledger.Open(path, ledger.Options{Logger: d.log, Now: d.now}); err != nil {
+	if d.Ledger, err = ledger.Open(path, ledger.Options{Logger: d.log, Now: d.now, Sealed: d.sealedIDs}); err != nil {
 		return nil, err
 	}
 	d.sync = newSyncer(d)
 	d.checkpoints = &checkpointer{d: d}
 	d.Store = store.Open(filepath.Join(path, storeName), d.sync.path)
+	d.elsewhere()
 	if n, err := d.Store.Sweep(); n > 0 || err != nil {
 		d.log.Info("swept temporary files of writers that died", "files", n, "err", err)
 	}
 	return d, nil
+}
+
+// elsewhere lets objects be found that were sealed.
+func (d *Dir) elsewhere() {
+	if !d.hotOnly {
+		d.Store.Elsewhere(d.months.object)
+	}
 }
 
 // Path returns the absolute name of the directory.
@@ -114,6 +127,7 @@ func (d *Dir) Path() string { return d.path }
 
 // Close syncs what is not yet and closes the ledger. Runs must have ended.
 func (d *Dir) Close() error {
+	d.months.close()
 	if d.Ledger == nil {
 		return nil
 	}

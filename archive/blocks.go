@@ -5,13 +5,14 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"time"
 
 	"toolrun/archive/internal/jsonl"
 	"toolrun/archive/ledger"
 )
 
 // blockBytes is how much of the ledger is read at once.
-const blockBytes = 1 << 20
+const blockBytes = 256 << 10
 
 // Position is a place of the whole ledger, and the byte of it where that line begins.
 type Position struct{ Place, Offset int64 }
@@ -70,9 +71,11 @@ func (b *Block) Lines() iter.Seq2[int, *Line] {
 // Good tells whether nothing is wrong with the line as far as its bytes tell; Row says more.
 func (l *Line) Good() bool { return l.bad == nil }
 
-// Blocks yields the ledger as Lines does, in blocks. buffer gives the memory for each, and may be nil; the block keeps it.
-// Unless they begin at a position, From is zero.
-func (d *Dir) Blocks(from Position, buffer func() []byte) iter.Seq2[*Block, error] {
+// Torn tells whether the line lacks its end: it may be in the making.
+func (l *Line) Torn() bool { return l.bad == jsonl.ErrTorn }
+
+// Blocks yields the ledger as Lines does, from a position on, in blocks. buffer gives the memory for each, and may be nil.
+func (d *Dir) Blocks(s Scope, from Position, buffer func() []byte) iter.Seq2[*Block, error] {
 	return func(yield func(*Block, error) bool) {
 		hot, err := ledger.OpenHot(d.path)
 		if err != nil {
@@ -80,8 +83,23 @@ func (d *Dir) Blocks(from Position, buffer func() []byte) iter.Seq2[*Block, erro
 			return
 		}
 		defer hot.Close()
+		d.BlocksOf(hot, s, from, nil, buffer)(yield)
+	}
+}
+
+// BlocksOf is Blocks of the ledger as it was when hot was opened, of the pieces that are wanted; nil wants all.
+func (d *Dir) BlocksOf(hot *ledger.Hot, s Scope, from Position, wanted func(ledger.Piece) bool, buffer func() []byte) iter.Seq2[*Block, error] {
+	return func(yield func(*Block, error) bool) {
+		s.From = from.Place
+		r := d.newSealedReader(s)
 		for _, p := range hot.Pieces() {
-			if p.Cut != nil || p.Lines >= 0 && p.Line+p.Lines <= from.Place {
+			if p.Lines >= 0 && p.Line+p.Lines <= from.Place || wanted != nil && !wanted(p) {
+				continue
+			}
+			if p.Cut != nil {
+				if !r.blocks(p, yield) {
+					return
+				}
 				continue
 			}
 			b := Block{Position: Position{p.Line, p.Offset}, File: hot.Path, No: int(p.No) + 1}
@@ -94,6 +112,14 @@ func (d *Dir) Blocks(from Position, buffer func() []byte) iter.Seq2[*Block, erro
 			}
 		}
 	}
+}
+
+// Reached tells whether rows of a sealed part may have started in the range; false too where there is none to be read. The
+// error is of a part that cannot be read, a *ledger.Damage.
+func (d *Dir) Reached(c *ledger.Cut, since, until time.Time) (bool, error) {
+	r := d.newSealedReader(Scope{Since: since, Until: until})
+	part, _, err := r.open(ledger.Piece{Cut: c})
+	return part != nil && !part.Pruned && r.reaches(part), err
 }
 
 // blocks cuts what r holds into blocks, the first of which begins as b says.

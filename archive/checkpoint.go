@@ -81,7 +81,10 @@ func (d *Dir) Newest() *evidence.Checkpoint {
 
 // sign syncs everything that the checkpoint will cover, whoever wrote it, and signs, with the seals of runs that have
 // ended. Then the checkpoint goes where config.toml says.
-func (d *Dir) sign(seals []evidence.Seal) (*evidence.Checkpoint, error) {
+func (d *Dir) sign(seals []evidence.Seal) (*evidence.Checkpoint, error) { return d.signAll(seals, nil) }
+
+// signAll is sign with the seal of a month, if there is one.
+func (d *Dir) signAll(seals []evidence.Seal, month *evidence.MonthSeal) (*evidence.Checkpoint, error) {
 	size, own, err := d.Ledger.Signable()
 	if err != nil {
 		return nil, err
@@ -93,7 +96,7 @@ func (d *Dir) sign(seals []evidence.Seal) (*evidence.Checkpoint, error) {
 		return nil, err
 	}
 	c, err := evidence.Sign(d.path, evidence.Statement{
-		Open: d.whole, Size: size, Own: own,
+		Open: d.whole, Size: size, Own: own, Month: month,
 		Seals: func(first bool) ([]evidence.Seal, error) {
 			if !first {
 				return seals, nil
@@ -110,7 +113,7 @@ func (d *Dir) sign(seals []evidence.Seal) (*evidence.Checkpoint, error) {
 	again := d.checkpoints.newest != nil && d.checkpoints.newest.Note == c.Note
 	d.checkpoints.newest = c
 	d.checkpoints.mu.Unlock()
-	if !again {
+	if !again || month != nil {
 		d.publish(c)
 	}
 	return c, nil

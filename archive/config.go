@@ -30,6 +30,7 @@ type Config struct {
 	Checkpoints  Checkpoints
 	ApprovalWait time.Duration // how long a call waits for a person's answer
 	Check        anomaly.Limits
+	Keep         time.Duration // how long after its end a month stays hot
 }
 
 // Checkpoints says when the ledger is signed while a run goes on, and where a copy of each checkpoint goes as it is made.
@@ -48,11 +49,11 @@ const (
 )
 
 // Keys that other versions of toolrun obey. To take one that is not obeyed would be to promise what does not happen.
-var laterKeys = []string{"keep", "telemetry"}
+var laterKeys = []string{"telemetry"}
 
 // loadConfig reads config.toml; a missing one is the defaults. Errors are file:line: key: what is wrong.
 func loadConfig(path string) (Config, error) {
-	c := Config{Durability: Checkpoint, Checkpoints: Checkpoints{Interval: defaultInterval}, ApprovalWait: defaultApprovalWait, Check: anomaly.Defaults()}
+	c := Config{Durability: Checkpoint, Checkpoints: Checkpoints{Interval: defaultInterval}, ApprovalWait: defaultApprovalWait, Check: anomaly.Defaults(), Keep: DefaultKeep}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil
@@ -104,10 +105,18 @@ func (c *Config) set(key string, value any) error {
 		}
 		c.ApprovalWait = d
 		return nil
+	case key == "keep":
+		text, _ := value.(string)
+		d, err := ParseKeep(text)
+		if err != nil {
+			return errors.New(`want how long months stay hot after their end, as in "30d"`)
+		}
+		c.Keep = d
+		return nil
 	case slices.Contains(laterKeys, key):
 		return errors.New("not in this version of toolrun: remove it")
 	}
-	for _, k := range append([]string{"durability", "checkpoints", "approval_wait", "check"}, laterKeys...) {
+	for _, k := range append([]string{"durability", "checkpoints", "approval_wait", "check", "keep"}, laterKeys...) {
 		if strings.EqualFold(k, key) {
 			return fmt.Errorf("unknown key (the key is %s)", k)
 		}

@@ -3,15 +3,20 @@ package archive
 import (
 	"bytes"
 	"iter"
+	"time"
 
 	"toolrun/archive/internal/jsonl"
 	"toolrun/archive/ledger"
 )
 
-// Scope says which lines of the ledger are read. The zero value is all of them.
+// Scope says which lines of the ledger are read. The zero value is all of them. It is there to save reading: of
+// ledger.jsonl every line from From on is yielded, so that who wants only some rows still looks at each.
 type Scope struct {
-	Hot  bool  // only ledger.jsonl: no sealed month is opened
-	From int64 // lines before this place are left out
+	From    int64     // lines before this place are left out
+	Since   time.Time // sealed months of which no row started in [Since, Until) are left out; zero: no bound
+	Until   time.Time
+	Session string // of sealed months, only lines that their index names for this session_id, and damaged ones
+	Call    string // or for this tool_call_id or client_call_id
 }
 
 // Line is one line of the ledger as it stands there. It is valid until the next one is read.
@@ -37,6 +42,15 @@ func (l *Line) Row() (*ledger.Row, error) {
 	return row, nil
 }
 
+// take makes it the line that was read.
+func (l *Line) take(raw *jsonl.Line) {
+	l.Text, l.bad = raw.Text, raw.Damaged()
+	l.cr = !raw.Torn && !raw.Long && raw.Length == int64(len(raw.Text))+2
+	if raw.Torn {
+		l.bad = jsonl.ErrTorn
+	}
+}
+
 // exact is a copy of the line as it is signed, which a carriage return at its end belongs to.
 func (l *Line) exact() []byte {
 	text := bytes.Clone(l.Text)
@@ -56,7 +70,8 @@ func (l *Line) exact() []byte {
 //	}
 //
 // A line that is no row is yielded like any other, and Row tells. A sealed month that cannot be read is one *ledger.Damage
-// with the name of its file, and its lines are missing.
+// with the name of its file, and its lines are missing; of one that was pruned there are no lines. Where the directory was
+// opened with Options.Hot only the lines of ledger.jsonl are yielded.
 func (d *Dir) Lines(s Scope) iter.Seq2[*Line, error] {
 	return func(yield func(*Line, error) bool) {
 		hot, err := ledger.OpenHot(d.path)
@@ -65,11 +80,11 @@ func (d *Dir) Lines(s Scope) iter.Seq2[*Line, error] {
 			return
 		}
 		defer hot.Close()
+		r := d.newSealedReader(s)
 		for _, p := range hot.Pieces() {
-			if p.Cut != nil || p.Lines >= 0 && p.Line+p.Lines <= s.From {
-				continue
-			}
-			if !hotLines(hot, p, s, yield) {
+			switch {
+			case p.Lines >= 0 && p.Line+p.Lines <= s.From:
+			case p.Cut != nil && !r.lines(p, yield), p.Cut == nil && !hotLines(hot, p, s, yield):
 				return
 			}
 		}
@@ -85,11 +100,7 @@ func hotLines(hot *ledger.Hot, p ledger.Piece, s Scope, yield func(*Line, error)
 			return false
 		}
 		line.Place, line.No = p.Line+int64(raw.No)-1, int(p.No)+raw.No
-		line.Text, line.bad = raw.Text, raw.Damaged()
-		line.cr = !raw.Torn && !raw.Long && raw.Length == int64(len(raw.Text))+2
-		if raw.Torn {
-			line.bad = jsonl.ErrTorn
-		}
+		line.take(raw)
 		if line.Place >= s.From && !yield(&line, nil) {
 			return false
 		}

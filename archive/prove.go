@@ -54,7 +54,7 @@ func (d *Dir) Receipt(callID string) (*evidence.Receipt, error) {
 
 // lineOf finds the line of a call and its place in the ledger, from 0.
 func (d *Dir) lineOf(callID string) (line []byte, index int64, err error) {
-	for l, err := range d.Lines(Scope{}) {
+	for l, err := range d.Lines(Scope{Call: callID}) {
 		var damage *ledger.Damage
 		if err != nil && !errors.As(err, &damage) {
 			return nil, 0, err
@@ -118,7 +118,8 @@ func (d *Dir) fromLedger(c *evidence.Checkpoint, index int64, line []byte, key *
 	return nil, fmt.Errorf("%w: %d rows were signed, and the ledger has %d lines", evidence.ErrUnverified, c.Tree.N, n)
 }
 
-// RepairDerived makes what is derived anew from the record: the hashes of the tree and the table of ids. Nothing else is
+// RepairDerived makes what is derived anew from the record: which lines were taken out of the ledger, the hashes of the tree
+// and the table of ids. Nothing else is
 // touched, not even what a crash left. Hashes that a checkpoint vouches for and the ledger does not agree with are kept,
 // for they are the witness of what it was: ErrContradiction.
 func RepairDerived(path string, o Options) error {
@@ -126,6 +127,9 @@ func RepairDerived(path string, o Options) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnusable, err)
 	}
+	if err := d.repairCuts(); err != nil {
+		return err
+	}
 	err = evidence.Rebuild(d.path, d.whole, evidence.Options{Logger: d.log, Now: d.now})
-	return errors.Join(err, ledger.RebuildIDs(d.path))
+	return errors.Join(err, ledger.RebuildIDs(d.path, d.sealedIDs))
 }

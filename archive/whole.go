@@ -37,12 +37,61 @@ func (w *whole) Leaves(from int64) iter.Seq2[evidence.Leaf, error] {
 			if p.Offset+p.Bytes <= from {
 				continue
 			}
-			at := max(from, p.Offset)
-			for leaf, err := range evidence.Leaves(w.hot.Reader(p, at)) {
-				leaf.Offset += at
+			for leaf, err := range w.leavesOf(p, max(from, p.Offset)) {
 				if !yield(leaf, err) || err != nil {
 					return
 				}
+			}
+		}
+	}
+}
+
+// leavesOf are the leaves of a piece, from a byte of the whole ledger on.
+func (w *whole) leavesOf(p ledger.Piece, from int64) iter.Seq2[evidence.Leaf, error] {
+	if p.Cut == nil {
+		return moved(evidence.Leaves(w.hot.Reader(p, from)), from)
+	}
+	part, err := w.d.months.part(refOf(p.Cut))
+	if err == nil && part.Pruned {
+		return w.prunedLeaves(p, from)
+	}
+	skip := from - p.Offset
+	if err == nil {
+		in, contentErr := part.Content(p.At+skip, p.At+p.Bytes)
+		if err = contentErr; err == nil {
+			return moved(evidence.Leaves(in), from)
+		}
+	}
+	return func(yield func(evidence.Leaf, error) bool) { yield(evidence.Leaf{}, err) }
+}
+
+func (w *whole) prunedLeaves(p ledger.Piece, from int64) iter.Seq2[evidence.Leaf, error] {
+	return func(yield func(evidence.Leaf, error) bool) {
+		part, err := w.d.months.part(refOf(p.Cut))
+		var leaves []evidence.Leaf
+		if err == nil {
+			leaves, err = part.Leaves()
+		}
+		if err != nil {
+			yield(evidence.Leaf{}, err)
+			return
+		}
+		for _, leaf := range leaves[p.No : p.No+p.Lines] {
+			leaf.Offset += p.Offset - p.At
+			if leaf.Offset >= from && !yield(leaf, nil) {
+				return
+			}
+		}
+	}
+}
+
+// moved makes the places of leaves those of the whole ledger.
+func moved(leaves iter.Seq2[evidence.Leaf, error], by int64) iter.Seq2[evidence.Leaf, error] {
+	return func(yield func(evidence.Leaf, error) bool) {
+		for leaf, err := range leaves {
+			leaf.Offset += by
+			if !yield(leaf, err) {
+				return
 			}
 		}
 	}

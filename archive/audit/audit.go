@@ -14,6 +14,7 @@ import (
 	"toolrun/archive"
 	"toolrun/archive/evidence"
 	"toolrun/archive/ledger"
+	"toolrun/archive/month"
 )
 
 // Kinds of a finding.
@@ -47,13 +48,20 @@ const (
 	RunEdited         = "RUN_EDITED"         // the file of a run that has ended is not what was sealed
 	RunUnsealed       = "RUN_UNSEALED"       // the file of a run that has ended has no seal
 
+	MonthMissing  = "MONTH_MISSING"  // a sealed month is gone
+	MonthBad      = "MONTH_BAD"      // a file of a sealed month is not what was sealed
+	MonthUnsealed = "MONTH_UNSEALED" // a month whose seal was never signed
+
 	// What is derived and can be made again: nothing is lost or forged.
 	HashesWrong = "HASHES_WRONG"
 	IDsWrong    = "IDS_WRONG"
+	CutsWrong   = "CUTS_WRONG"
 )
 
 // Derived tells whether the finding is of something that can be made again from the record itself.
-func (f Finding) Derived() bool { return f.Kind == HashesWrong || f.Kind == IDsWrong }
+func (f Finding) Derived() bool {
+	return f.Kind == HashesWrong || f.Kind == IDsWrong || f.Kind == CutsWrong
+}
 
 // Finding is one thing that is not as it should be.
 type Finding struct {
@@ -75,11 +83,15 @@ type Report struct {
 	ObjectBytes  int64     `json:"object_bytes"`
 	Bytes        int64     `json:"bytes"`        // all that was read and hashed
 	Unreferenced int       `json:"unreferenced"` // objects that nothing names, as a call that a crash ended leaves them
+	Months       int       `json:"months"`       // parts of sealed months
+	Pruned       int       `json:"pruned"`       // rows of months that were pruned, of which only the leaves are there
 	Checkpoints  int       `json:"checkpoints"`  // valid, of this directory
 	Seals        int       `json:"seals"`
 	Covered      int64     `json:"covered"`   // rows, by the longest checkpoint
 	Uncovered    int       `json:"uncovered"` // rows of runs that have not ended or are not closed yet
 	Findings     []Finding `json:"findings"`
+
+	Good []month.Ref `json:"-"` // parts in which nothing was found
 }
 
 // Progress is told what was done so far of a step: "runs", "ledger", "objects". total is 0 where it is not known.
@@ -102,6 +114,7 @@ func Verify(ctx context.Context, d *archive.Dir, o Options) (*Report, error) {
 		report: &Report{Findings: []Finding{}},
 		later:  map[string]bool{},
 		runs:   map[string]*run{}, rows: map[string]map[string]*rowRef{}, objects: map[string][]string{},
+		months: map[month.Ref]*sealedMonth{}, sealed: map[string]bool{}, taken: map[month.Ref]bool{},
 	}
 	v.markers = d.Markers()
 	v.check = newObjectCheck(ctx, d.Store)
@@ -110,13 +123,18 @@ func Verify(ctx context.Context, d *archive.Dir, o Options) (*Report, error) {
 	// Traces first, rows after, traces again where they do not agree: a live run writes the row before the result. What was
 	// signed is read between them: it covers no more rows than are read then, and seals all runs that had ended before.
 	for _, step := range []func() error{
-		v.readRuns, v.readSigned, v.readLedger, v.pair, v.checkTree, v.checkCover, v.checkSeals, v.checkIDs, v.checkObjects,
+		v.readRuns, v.readMonths, v.readSigned, v.readLedger, v.checkMonths, v.pair, v.checkTree, v.checkCover, v.checkSeals, v.checkIDs, v.checkObjects,
 	} {
 		if err := step(); err != nil {
 			return nil, fmt.Errorf("verify %q: %w", d.Path(), err)
 		}
 	}
 	v.report.Covered = min(v.signed.reach, int64(len(v.lines)))
+	for ref, m := range v.months {
+		if m.part != nil && !m.bad {
+			v.report.Good = append(v.report.Good, ref)
+		}
+	}
 	return v.report, nil
 }
 
@@ -137,6 +155,13 @@ type verifier struct {
 	objects map[string][]string           // calls that name an object
 	check   *objectCheck
 	lost    []string // calls without a row that should have one
+
+	months map[month.Ref]*sealedMonth
+	taken  map[month.Ref]bool // parts whose lines were taken out of the ledger
+	sealed map[string]bool    // objects that sealed months hold
+	gone   []string           // runs whose file went away while it was looked for
+	pieces []piece            // where the lines are, in their order
+	unread int                // lines of sealed months that cannot be read, or were pruned
 }
 
 // lineRef is a line of the ledger; call and run are empty where it is no row.
@@ -164,6 +189,7 @@ func (v *verifier) marked(run string) bool {
 
 // rowRef is what pairing needs of a row.
 type rowRef struct {
+	file        string
 	line        int
 	name        string
 	inputHash   string
@@ -172,10 +198,16 @@ type rowRef struct {
 	approved    bool
 }
 
-func (v *verifier) find(f Finding) {
-	if rel, err := filepath.Rel(v.d.Path(), f.File); err == nil && filepath.IsAbs(f.File) {
-		f.File = rel
+// relative is a name as findings have it.
+func (v *verifier) relative(path string) string {
+	if rel, err := filepath.Rel(v.d.Path(), path); err == nil && filepath.IsAbs(path) {
+		return rel
 	}
+	return path
+}
+
+func (v *verifier) find(f Finding) {
+	f.File = v.relative(f.File)
 	v.report.Findings = append(v.report.Findings, f)
 }
 
@@ -189,12 +221,14 @@ func (v *verifier) damaged(err error) error {
 	return nil
 }
 
-func (v *verifier) addRow(row *ledger.Row, id string, line int) {
+func (v *verifier) addRow(row *ledger.Row, id string, line *checkedLine) {
 	if v.rows[row.RunID] == nil {
 		v.rows[row.RunID] = map[string]*rowRef{}
 	}
-	v.rows[row.RunID][id] = &rowRef{line, row.ToolName.String(), row.InputHash, row.ExitCode, row.OutputBytes, row.ApprovalStatus == ledger.ApprovalApproved}
-	v.names(id, row.Objects()...)
+	v.rows[row.RunID][id] = &rowRef{line.File, line.No, row.ToolName.String(), row.InputHash, row.ExitCode, row.OutputBytes, row.ApprovalStatus == ledger.ApprovalApproved}
+	if !line.sealed { // a month holds its own, and Check has asked for them
+		v.names(id, row.Objects()...)
+	}
 }
 
 // names notes that a call names objects.

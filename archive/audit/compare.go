@@ -62,7 +62,8 @@ func (c *comparison) places() []int {
 // between names what changed before the line that was signed as until.
 func (c *comparison) between(until int) {
 	for _, p := range c.pair(until) {
-		f := Finding{Kind: RowRemoved, File: c.ledgerFile(), Line: p + 1, Text: fmt.Sprintf("what was signed as line %d is gone", p+1)}
+		file, line := c.at(p)
+		f := Finding{Kind: RowRemoved, File: file, Line: line, Text: fmt.Sprintf("what was signed as line %d is gone", p+1)}
 		if c.holes == 0 { // then every line is a row, and seq counts them
 			seq := int64(p)
 			f.Seq = &seq
@@ -107,7 +108,8 @@ func (c *comparison) pair(until int) (gone []int) {
 
 // line is a finding about line i of the ledger, counted from 0.
 func (v *verifier) line(kind string, i int, text string) {
-	f := Finding{Kind: kind, File: v.ledgerFile(), Line: i + 1, CallIDs: v.callsBetween(int64(i), int64(i)+1), Text: text}
+	file, no := v.at(i)
+	f := Finding{Kind: kind, File: file, Line: no, CallIDs: v.callsBetween(int64(i), int64(i)+1), Text: text}
 	if v.lines[i].call != "" {
 		f.Seq = &v.lines[i].seq
 	}

@@ -13,6 +13,13 @@ func (v *verifier) readLedger() error {
 		if err := v.ctx.Err(); err != nil {
 			return err
 		}
+		if line.unread != nil {
+			damaged += line.unread.Lines
+			if seq := line.unread.lastSeq; seq >= 0 {
+				next, damaged = max(next, seq+1), 0
+			}
+			continue
+		}
 		if line.Err != nil {
 			if err := v.damaged(line.Err); err != nil {
 				return err
@@ -39,7 +46,7 @@ func (v *verifier) readLedger() error {
 		if line.bad != nil {
 			at(BadRow, line.bad.Error())
 		}
-		v.addRow(row, id, line.No)
+		v.addRow(row, id, &line)
 		v.lines, v.leaves = append(v.lines, lineRef{id, row.RunID, row.Seq}), append(v.leaves, line.leaf)
 		if v.report.Rows++; v.report.Rows%1000 == 0 {
 			v.Progress("ledger", v.report.Rows, 0)

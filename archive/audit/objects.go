@@ -91,7 +91,12 @@ func (c *objectCheck) take() (hash string, ok bool) {
 func (v *verifier) checkObjects() error {
 	v.check.end()
 	hashes := sortedKeys(v.objects)
-	v.report.Objects = len(hashes)
+	for hash := range v.sealed {
+		if v.objects[hash] == nil {
+			v.report.Objects++
+		}
+	}
+	v.report.Objects += len(hashes)
 	v.Progress("objects", v.check.progress(), len(hashes))
 	v.check.workers.Wait()
 	if err := v.ctx.Err(); err != nil {
@@ -107,7 +112,7 @@ func (v *verifier) checkObjects() error {
 	}
 	v.report.Bytes += v.report.ObjectBytes
 	for hash := range v.d.Store.All() {
-		if _, named := v.objects[hash]; !named {
+		if _, named := v.objects[hash]; !named && !v.sealed[hash] {
 			v.report.Unreferenced++
 		}
 	}

@@ -1,10 +1,7 @@
 package audit
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -38,19 +35,32 @@ func (v *verifier) pairRun(id string) {
 	if id == "" {
 		return // rows of another program, which knew no runs
 	}
-	if _, err := os.Stat(v.d.RunPath(id)); errors.Is(err, fs.ErrNotExist) {
-		calls := sortedKeys(rows)
-		v.find(Finding{Kind: RunMissing, File: v.d.RunPath(id), CallIDs: calls, Text: fmt.Sprintf("%d rows name this run, whose file is missing", len(calls))})
-		return
-	}
 	// They do not agree, or the run is new since: look again, now that the rows were read.
-	after := v.readRun(id, func(Finding) {})
+	after := before
+	if before == nil || !before.sealed {
+		after = v.readRun(id, func(Finding) {})
+	}
+	if after.gone { // sealed meanwhile, or gone
+		if err := v.readMonths(); err != nil {
+			return
+		}
+		if after = v.runs[id]; after == nil {
+			if !v.excused(id) {
+				calls := sortedKeys(rows)
+				v.find(Finding{Kind: RunMissing, File: v.d.RunPath(id), CallIDs: calls, Text: fmt.Sprintf("%d rows name this run, whose file is missing", len(calls))})
+			}
+			return
+		}
+	}
 	if before == nil {
 		before = &run{path: after.path, live: true}
 	}
 	live := before.live || after.live
 	at := func(kind, call string, line int, text string) {
 		if kind == NoRow {
+			if v.excusedCall(call) {
+				return
+			}
 			v.lost = append(v.lost, call)
 		}
 		v.find(Finding{Kind: kind, File: after.path, Line: line, CallIDs: []string{call}, Text: text})
@@ -62,7 +72,7 @@ func (v *verifier) pairRun(id string) {
 			at(IDMismatch, call, result.No, "a tool_result whose tool_call was never issued")
 		case rows[call] != nil:
 			if diff := differs(rows[call], c, result); diff != "" {
-				at(RowDiffers, call, c.No, fmt.Sprintf("line %d of %s and this do not agree: %s", rows[call].line, ledger.FileName, diff))
+				at(RowDiffers, call, c.No, fmt.Sprintf("line %d of %s and this do not agree: %s", rows[call].line, v.relative(rows[call].file), diff))
 			}
 			if result == nil && !live {
 				at(NoResult, call, c.No, "a row but no tool_result; the run is dead and not closed")
@@ -75,7 +85,7 @@ func (v *verifier) pairRun(id string) {
 	}
 	for _, call := range sortedKeys(rows) {
 		if after.calls[call] == nil && after.results[call] == nil {
-			v.find(Finding{Kind: NoCall, File: filepath.Join(v.d.Path(), ledger.FileName), Line: rows[call].line, CallIDs: []string{call}, Text: "a row whose tool_call is not in " + filepath.Join(ledger.RunsName, id+".jsonl")})
+			v.find(Finding{Kind: NoCall, File: rows[call].file, Line: rows[call].line, CallIDs: []string{call}, Text: "a row whose tool_call is not in " + filepath.Join(ledger.RunsName, id+".jsonl")})
 		}
 	}
 }

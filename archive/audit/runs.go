@@ -22,7 +22,9 @@ import (
 type run struct {
 	path    string
 	live    bool // somebody held the flock before it was read
+	sealed  bool // it is in a sealed month
 	marked  bool // it had a marker before it was read
+	gone    bool // its file is not there
 	unread  bool // it could not be read to its end
 	broken  bool // it could not be read or does not begin as a trace: its rows are not paired
 	size    int64
@@ -60,6 +62,10 @@ func (v *verifier) readRuns() error {
 		for _, f := range r.findings {
 			v.find(f)
 		}
+		if r.gone {
+			v.gone = append(v.gone, ids[i])
+			continue
+		}
 		v.runs[ids[i]] = r.run
 		v.report.Runs++
 		v.report.Bytes += r.size
@@ -80,28 +86,43 @@ func (v *verifier) readRuns() error {
 	return v.ctx.Err()
 }
 
-// readRun reads a run's file and tells find what is wrong with it by itself.
+func newRun(path string) *run {
+	return &run{path: path, calls: map[string]*trace.Line{}, results: map[string]*trace.Line{}}
+}
+
+// readRun reads a run's file and tells find what is wrong with it by itself. One that is not there is gone.
 func (v *verifier) readRun(id string, find func(Finding)) *run {
-	r := &run{path: v.d.RunPath(id), calls: map[string]*trace.Line{}, results: map[string]*trace.Line{}}
+	r := newRun(v.d.RunPath(id))
 	r.marked = v.d.Marked(id)
 	r.live = r.marked && v.d.Live(id)
-	unreadable := func(err error) {
-		find(Finding{Kind: RunUnreadable, File: r.path, Text: err.Error()})
-		r.broken, r.unread = true, true
-	}
 	f, err := os.Open(r.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		r.gone = true
+		return r
+	}
 	if err != nil {
-		unreadable(err)
+		r.unreadable(err, find)
 		return r
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		unreadable(err)
+		r.unreadable(err, find)
 		return r
 	}
 	r.size = info.Size()
-	from, sum := io.Reader(io.NewSectionReader(f, 0, r.size)), sha256.New()
+	v.parseRun(r, id, io.NewSectionReader(f, 0, r.size), find)
+	return r
+}
+
+func (r *run) unreadable(err error, find func(Finding)) {
+	find(Finding{Kind: RunUnreadable, File: r.path, Text: err.Error()})
+	r.broken, r.unread = true, true
+}
+
+// parseRun reads the lines of a trace.
+func (v *verifier) parseRun(r *run, id string, from io.Reader, find func(Finding)) {
+	sum := sha256.New()
 	if !r.marked {
 		from = io.TeeReader(from, sum)
 	}
@@ -114,7 +135,7 @@ func (v *verifier) readRun(id string, find func(Finding)) *run {
 				find(Finding{Kind: DamagedLine, File: damage.File, Line: damage.Line, Text: damage.Err.Error()})
 			}
 		case err != nil:
-			unreadable(err)
+			r.unreadable(err, find)
 		case line.RunID != id:
 			find(Finding{Kind: DamagedLine, File: r.path, Line: line.No, Text: fmt.Sprintf("run_id is %q", line.RunID)})
 		case first && line.Type != trace.TypeCatalog:
@@ -138,7 +159,6 @@ func (v *verifier) readRun(id string, find func(Finding)) *run {
 		r.broken = true
 	}
 	r.sha256 = hex.EncodeToString(sum.Sum(nil))
-	return r
 }
 
 // add notes the line of a call and tells whether the call has one of its type already.

@@ -23,6 +23,7 @@ type signed struct {
 	key         *evidence.Key     // nil where nothing was ever signed, or the key is gone
 	checkpoints []Kept            // of this directory in their order, then those that were kept elsewhere
 	seals       map[string][]Kept // by run
+	months      []Kept            // seals of months, as checkpoints
 	reach       int64             // how many lines the longest of the checkpoints covers
 }
 
@@ -42,7 +43,9 @@ func (v *verifier) readSigned() error {
 	}
 	notes := v.verifiedNotes()
 	// A process that died when it signed for the first time left a checkpoint of no rows and no public key yet.
-	if v.signed.key == nil && slices.ContainsFunc(notes, func(n *evidence.Note) bool { return n.Seal != nil || n.Checkpoint != nil && n.Checkpoint.Tree.N > 0 }) {
+	if v.signed.key == nil && slices.ContainsFunc(notes, func(n *evidence.Note) bool {
+		return n.Seal != nil || n.Month != nil || n.Checkpoint != nil && n.Checkpoint.Tree.N > 0
+	}) {
 		v.find(Finding{Kind: KeyBad, File: evidence.PublicKeyName, Text: "missing, and there are checkpoints"})
 	}
 	last := int64(0)
@@ -52,7 +55,7 @@ func (v *verifier) readSigned() error {
 			continue
 		}
 		v.take(Kept{n, evidence.CheckpointsName})
-		if n.Seal != nil {
+		if n.Checkpoint == nil {
 			v.report.Seals++
 			continue
 		}
@@ -81,6 +84,10 @@ func (v *verifier) readSigned() error {
 
 // take believes a note.
 func (v *verifier) take(k Kept) {
+	if k.Month != nil {
+		v.signed.months = append(v.signed.months, k)
+		return
+	}
 	if k.Seal != nil {
 		v.signed.seals[k.Seal.RunID] = append(v.signed.seals[k.Seal.RunID], k)
 		return
@@ -136,7 +143,7 @@ func (v *verifier) checkSeals() error {
 		if v.runs[id] != nil || v.rows[id] != nil { // else its rows tell that it is missing
 			continue
 		}
-		if _, err := os.Lstat(v.d.RunPath(id)); errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Lstat(v.d.RunPath(id)); errors.Is(err, os.ErrNotExist) && !v.excused(id) {
 			v.find(Finding{Kind: RunMissing, File: filepath.Join("runs", id+".jsonl"), Text: "the file of a run that was sealed is missing"})
 		}
 	}

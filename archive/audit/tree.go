@@ -58,13 +58,15 @@ func (v *verifier) explain(holds, bad []Kept) {
 	if good >= end {
 		return // all that is left is as it was
 	}
-	v.find(Finding{Kind: LedgerChanged, File: v.ledgerFile(), Line: int(good) + 1, CallIDs: v.callsBetween(good, end),
+	file, line := v.at(int(good))
+	v.find(Finding{Kind: LedgerChanged, File: file, Line: line, CallIDs: v.callsBetween(good, end),
 		Text: fmt.Sprintf("%s:%d: of %s some were not signed so", first.File, first.Line, span(good+1, end))})
 }
 
 // cut tells that the lines from first to last, as they were signed, are not there.
 func (v *verifier) cut(by Kept, first, last int64) {
-	v.find(Finding{Kind: LedgerCut, File: v.ledgerFile(), Line: len(v.leaves) + 1, CallIDs: v.lost,
+	file, line := v.at(len(v.leaves))
+	v.find(Finding{Kind: LedgerCut, File: file, Line: line, CallIDs: v.lost,
 		Text: fmt.Sprintf("%s:%d: %d rows were signed, and %s cut off", by.File, by.Line, by.Checkpoint.Tree.N, isAre(first, last))})
 }
 
@@ -170,7 +172,8 @@ func (v *verifier) checkCover() error {
 		if !ok {
 			at = len(findings)
 			open[line.run] = at
-			findings = append(findings, Finding{Kind: NotCovered, File: v.ledgerFile(), Line: i + 1})
+			file, no := v.at(i)
+			findings = append(findings, Finding{Kind: NotCovered, File: file, Line: no})
 		}
 		findings[at].CallIDs = append(findings[at].CallIDs, line.call)
 	}

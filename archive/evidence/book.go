@@ -15,12 +15,13 @@ import (
 	"toolrun/archive/internal/jsonl"
 )
 
-// Note is one signed note of the file of checkpoints: one of Checkpoint, Seal and Err is set.
+// Note is one signed note of the file of checkpoints: one of Checkpoint, Seal, Month and Err is set.
 type Note struct {
 	Line       int // of its first line, from 1
 	Signed     string
 	Checkpoint *Checkpoint
 	Seal       *Seal
+	Month      *MonthSeal
 	Err        error // what is malformed
 }
 

@@ -131,6 +131,12 @@ func (h *Hashes) Vouched(t Tree) bool {
 	return err == nil && root == t.Hash
 }
 
+// Head is the head of the tree over the first n lines, as the stored hashes have it.
+func (h *Hashes) Head(n int64) (Tree, error) {
+	root, err := tlog.TreeHash(n, h)
+	return Tree{N: n, Hash: root}, err
+}
+
 // Leaves reads the leaves from up to but not including to, both at most N. They belong to the tree whose root they give,
 // which [Compact] computes.
 func (h *Hashes) Leaves(from, to int64) ([]Hash, error) {

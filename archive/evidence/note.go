@@ -147,7 +147,7 @@ func FindNotes(text string) []*Note {
 func noteStart(lines []string, i int) int {
 	origin, _, _ := strings.Cut(strings.TrimPrefix(lines[i], "— "), " ")
 	for at := i - 2; at >= 0 && lines[at] != ""; at-- {
-		if lines[at] == origin || lines[at] == sealHead || at == 0 || lines[at-1] == "" {
+		if lines[at] == origin || lines[at] == sealHead || lines[at] == monthHead || at == 0 || lines[at-1] == "" {
 			return at
 		}
 	}

@@ -67,6 +67,10 @@ func parseNote(line int, text, signatures string, torn bool) *Note {
 		if n.Seal != nil {
 			n.Seal.Line = line
 		}
+	case strings.HasPrefix(text, monthHead+"\n"):
+		if n.Month, n.Err = parseMonth(n.Signed); n.Month != nil {
+			n.Month.Line = line
+		}
 	default:
 		n.Checkpoint, n.Err = ParseCheckpoint(n.Signed)
 		if n.Checkpoint != nil {

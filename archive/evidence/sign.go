@@ -29,6 +29,7 @@ type Statement struct {
 	Own  []Leaf                 // lines that this process wrote itself and remembers: they are signed as they were written
 	// Seals returns the seals to be signed with it; first tells that nothing was ever signed here.
 	Seals func(first bool) ([]Seal, error)
+	Month *MonthSeal // nil: none. Before and Signed are set when it is signed
 }
 
 // Sign signs a checkpoint of the ledger of the data directory dir, and the seals with it, syncs both and returns the
@@ -66,10 +67,15 @@ func Sign(dir string, s Statement, o Options) (*Checkpoint, error) {
 			return nil, err
 		}
 	}
-	if tree.N == w.newest.Tree.N && len(seals) == 0 {
+	if tree.N == w.newest.Tree.N && len(seals) == 0 && s.Month == nil {
 		return w.newest, nil
 	}
-	return w.append(tree, seals)
+	if s.Month != nil {
+		if err := w.signMonth(s.Month); err != nil {
+			return nil, err
+		}
+	}
+	return w.append(tree, seals, s.Month)
 }
 
 // Rebuild makes the hashes of the tree anew from the ledger, as far as it was signed. Hashes that the ledger does not agree
@@ -137,7 +143,7 @@ func (w *signing) keys() (err error) {
 	}
 	// Killed here: a key that nobody used.
 	if w.size == 0 {
-		if _, err := w.append(EmptyTree(), nil); err != nil {
+		if _, err := w.append(EmptyTree(), nil, nil); err != nil {
 			return err
 		}
 	}
@@ -160,7 +166,7 @@ func (w *signing) before() (err error) {
 }
 
 // append signs seals and checkpoint and writes them as one piece, the checkpoint last.
-func (w *signing) append(t Tree, seals []Seal) (*Checkpoint, error) {
+func (w *signing) append(t Tree, seals []Seal, month *MonthSeal) (*Checkpoint, error) {
 	var piece strings.Builder
 	for _, seal := range seals {
 		signed, err := sign(seal.text(), w.signer)
@@ -168,6 +174,9 @@ func (w *signing) append(t Tree, seals []Seal) (*Checkpoint, error) {
 			return nil, err
 		}
 		piece.WriteString(signed + "\n")
+	}
+	if month != nil {
+		piece.WriteString(month.Signed + "\n")
 	}
 	sealed := piece.String()
 	signed, err := sign(checkpointText(w.signer.Name(), t), w.signer)

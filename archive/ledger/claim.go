@@ -93,8 +93,8 @@ func (l *Ledger) growIDs() error {
 	return err
 }
 
-// RebuildIDs makes the table of ids anew from the ledger and the run files of a data directory.
-func RebuildIDs(dir string) error {
+// RebuildIDs makes the table of ids anew from the ledger, the run files and the sealed months of a data directory.
+func RebuildIDs(dir string, sealed func(func(uint64)) error) error {
 	lock, err := os.Open(filepath.Join(dir, LockName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // nobody ever wrote here
@@ -102,7 +102,7 @@ func RebuildIDs(dir string) error {
 	if err != nil {
 		return err
 	}
-	l := &Ledger{dir: dir, lock: lock}
+	l := &Ledger{dir: dir, lock: lock, sealed: sealed}
 	defer l.Close()
 	return l.Locked(func() error {
 		used, err := l.usedIDs()

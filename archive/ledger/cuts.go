@@ -11,6 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"toolrun/archive/internal/jsonl"
 )
 
 // CutsName is the file that tells which lines were taken out of ledger.jsonl because a month was sealed.
@@ -44,11 +49,36 @@ func (c *Cut) sum() (lines, bytes int64) {
 	return lines, bytes
 }
 
+// ArchiveName is the folder of the sealed months.
+const ArchiveName = "archive"
+
+// anySealed tells whether a month was sealed: it has a manifest.
+func anySealed(folder string) bool {
+	months, err := os.ReadDir(folder)
+	for _, m := range months {
+		if !m.IsDir() || strings.HasPrefix(m.Name(), ".") {
+			continue
+		}
+		var files []os.DirEntry
+		if files, err = os.ReadDir(filepath.Join(folder, m.Name())); err != nil {
+			return true
+		}
+		if slices.ContainsFunc(files, func(f os.DirEntry) bool { return strings.HasPrefix(f.Name(), "manifest") }) {
+			return true
+		}
+	}
+	return err != nil && !errors.Is(err, fs.ErrNotExist)
+}
+
 // ReadCuts reads the file of cuts. A last line without a newline was never made good and does not count.
 func ReadCuts(dir string) ([]Cut, error) {
 	path := filepath.Join(dir, CutsName)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		// It is made before the first month is sealed. Without it no line would be in its place.
+		if anySealed(filepath.Join(dir, ArchiveName)) {
+			return nil, fmt.Errorf("%s is missing, and months were sealed; it is derived: verify --repair-derived", path)
+		}
 		return nil, nil
 	}
 	if err != nil {
@@ -67,6 +97,30 @@ func ReadCuts(dir string) ([]Cut, error) {
 		cuts, text = append(cuts, c), rest
 	}
 	return cuts, nil
+}
+
+// WriteCuts makes the file of cuts anew. Whoever calls it holds the right to seal.
+func WriteCuts(dir string, cuts []Cut) error {
+	path := filepath.Join(dir, CutsName)
+	f, err := jsonl.OpenAppend(path+".new", unix.O_TRUNC)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var text []byte
+	for _, c := range cuts {
+		text = c.append(text)
+	}
+	if err := jsonl.Append(f, 0, text); err != nil {
+		return err
+	}
+	if err := jsonl.Calls.Fsync(int(f.Fd())); err != nil {
+		return err
+	}
+	if err := jsonl.Calls.Rename(path+".new", path); err != nil {
+		return &os.LinkError{Op: "rename", Old: path + ".new", New: path, Err: err}
+	}
+	return jsonl.SyncDir(dir)
 }
 
 func (c *Cut) valid() bool {

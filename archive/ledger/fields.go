@@ -3,8 +3,8 @@ package ledger
 import (
 	"bytes"
 	"encoding/binary"
-	"math/bits"
 	"reflect"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -65,6 +65,33 @@ func ColumnOf(key string) Column {
 	return Column(i)
 }
 
+// Shape is what the values of a column are; of those that may be null, when they are not.
+type Shape uint8
+
+// The shapes of columns.
+const (
+	ShapeString Shape = iota
+	ShapeInteger
+	ShapeBool
+	ShapeFloat
+	ShapeJSON // an array or an object
+)
+
+// Shape tells what the values of a column are.
+func (c Column) Shape() Shape {
+	switch kinds[c] {
+	case kindString, kindStringOrNull:
+		return ShapeString
+	case kindInt, kindIntOrNull:
+		return ShapeInteger
+	case kindBool, kindBoolOrNull:
+		return ShapeBool
+	case kindFloatOrNull:
+		return ShapeFloat
+	}
+	return ShapeJSON
+}
+
 // Scan looks at a line. It reports false where the line is not as Append writes it: it may be a row all the same, or damaged.
 // A line for which it reports true is a row for ParseRow too. The line must not change while the Fields is asked.
 func (f *Fields) Scan(line []byte) bool {
@@ -72,29 +99,109 @@ func (f *Fields) Scan(line []byte) bool {
 	if len(line) < 2 || line[0] != '{' || !plainText(line) {
 		return false
 	}
+	escape := nextEscape(line, 0)
 	at := 0
-	for i := range columns {
-		key := columns[i].key
-		if i == 0 {
-			key = key[1:]
-			at = 1
-		}
-		if len(line)-at < len(key) || string(line[at:at+len(key)]) != key {
-			if !columns[i].omitzero {
+	for i := range shapes {
+		s := &shapes[i]
+		if !s.begins(line, at) {
+			if !s.omitzero {
 				return false
 			}
 			f.ends[i].end = 0
 			continue
 		}
-		at += len(key)
-		end := valueEnd(line, at, kinds[i])
-		if end < 0 {
+		at += s.keyLen
+		if at >= len(line) {
 			return false
 		}
-		f.ends[i].start, f.ends[i].end = int32(at), int32(end)
-		at = end
+		start, c := at, line[at]
+		switch {
+		case c == '"' && s.kind <= kindStringOrNull:
+			end := bytes.IndexByte(line[at+1:], '"')
+			if end < 0 {
+				return false
+			}
+			if at += end + 2; at > escape {
+				if at = stringEnd(line, start); at < 0 {
+					return false
+				}
+				escape = nextEscape(line, at)
+			}
+		case c == 'n' && s.null:
+			if at+4 > len(line) || binary.LittleEndian.Uint32(line[at:]) != nullWord {
+				return false
+			}
+			at += 4
+		default:
+			if at = valueEnd(line, at, s.kind); at < 0 {
+				return false
+			}
+			if at > escape {
+				escape = nextEscape(line, at)
+			}
+		}
+		f.ends[i].start, f.ends[i].end = int32(start), int32(at)
 	}
 	return at == len(line)-1 && line[at] == '}'
+}
+
+var nullWord = binary.LittleEndian.Uint32([]byte("null"))
+
+// nextEscape is where the next backslash is from a byte on, or behind the line.
+func nextEscape(line []byte, from int) int {
+	if i := bytes.IndexByte(line[from:], '\\'); i >= 0 {
+		return from + i
+	}
+	return len(line)
+}
+
+// shape is what Scan knows of a column. Its key is compared eight bytes at a time: a function call for each key of each line
+// is what costs.
+type shape struct {
+	kind              kind
+	null, omitzero    bool
+	key               string
+	keyLen            int
+	first, mid, final uint64 // bytes 0, 8 and len-8 of a key of 8 to 24 bytes
+	words             bool
+}
+
+var shapes = func() []shape {
+	list := make([]shape, len(columns))
+	for i, c := range columns {
+		key := c.key
+		if i == 0 {
+			key = "{" + key[1:]
+		}
+		s := shape{kind: kinds[i], omitzero: c.omitzero, key: key, keyLen: len(key)}
+		switch s.kind {
+		case kindStringOrNull, kindIntOrNull, kindBoolOrNull, kindFloatOrNull, kindJSON:
+			s.null = true
+		}
+		if n := len(key); n >= 8 && n <= 24 {
+			s.words, s.first, s.final = true, binary.LittleEndian.Uint64([]byte(key)), binary.LittleEndian.Uint64([]byte(key[n-8:]))
+			s.mid = s.first
+			if n > 16 {
+				s.mid = binary.LittleEndian.Uint64([]byte(key[8:]))
+			}
+		}
+		list[i] = s
+	}
+	return list
+}()
+
+// begins tells whether the key is there at a byte of a line.
+func (s *shape) begins(line []byte, at int) bool {
+	if len(line)-at < s.keyLen {
+		return false
+	}
+	if !s.words {
+		return string(line[at:at+s.keyLen]) == s.key
+	}
+	if binary.LittleEndian.Uint64(line[at:]) != s.first || binary.LittleEndian.Uint64(line[at+s.keyLen-8:]) != s.final {
+		return false
+	}
+	return s.keyLen <= 16 || binary.LittleEndian.Uint64(line[at+8:]) == s.mid
 }
 
 // Raw is the JSON text of a value, nil where the row does not have the key.
@@ -151,15 +258,12 @@ func (f *Fields) Part(columns []Column) (*Row, error) {
 	return row, nil
 }
 
-// valueEnd finds the end of a value of a kind that begins at i; -1 where there is none.
+// valueEnd finds the end of a value of a kind that begins at i and is not null; -1 where there is none.
 func valueEnd(b []byte, i int, k kind) int {
 	if i >= len(b) {
 		return -1
 	}
 	c := b[i]
-	if c == 'n' && (k == kindStringOrNull || k == kindIntOrNull || k == kindBoolOrNull || k == kindFloatOrNull || k == kindJSON) {
-		return literalEnd(b, i, "null")
-	}
 	switch k {
 	case kindString, kindStringOrNull:
 		return stringEnd(b, i)
@@ -248,7 +352,7 @@ func escapeEnd(b []byte, i int) int {
 	return -1
 }
 
-// intEnd finds the end of an integer that surely fits in 64 bits.
+// intEnd finds the end of an integer of 64 bits.
 func intEnd(b []byte, i int) int {
 	digits := i
 	if b[i] == '-' {
@@ -258,8 +362,14 @@ func intEnd(b []byte, i int) int {
 	for end < len(b) && b[end]-'0' <= 9 {
 		end++
 	}
-	if n := end - digits; n == 0 || n > 18 || b[digits] == '0' && end-i > 1 {
+	n := end - digits
+	if n == 0 || n > 19 || b[digits] == '0' && end-i > 1 {
 		return -1
+	}
+	if n == 19 {
+		if _, err := strconv.ParseInt(string(b[i:end]), 10, 64); err != nil {
+			return -1
+		}
 	}
 	return end
 }
@@ -306,21 +416,23 @@ func stringsEnd(b []byte, i int) int {
 // plainText tells whether a line is UTF-8 without control bytes, eight bytes at a time.
 func plainText(b []byte) bool {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
-	var wide uint64
+	var wide, low uint64
 	rest := b
-	for ; len(rest) >= 8; rest = rest[8:] {
-		x := binary.LittleEndian.Uint64(rest)
-		wide |= x & high
-		// A byte below 0x20 borrows; where the borrow of a lower byte is felt, that byte was below 0x20 itself.
-		if (x-0x20*ones)&^x&high != 0 {
-			return false
-		}
+	// A byte below 0x20 borrows; where the borrow of a lower byte is felt, that byte was below 0x20 itself.
+	for ; len(rest) >= 32; rest = rest[32:] {
+		x, y := binary.LittleEndian.Uint64(rest), binary.LittleEndian.Uint64(rest[8:])
+		z, w := binary.LittleEndian.Uint64(rest[16:]), binary.LittleEndian.Uint64(rest[24:])
+		wide |= x | y | z | w
+		low |= (x-0x20*ones)&^x | (y-0x20*ones)&^y | (z-0x20*ones)&^z | (w-0x20*ones)&^w
+	}
+	if low&high != 0 {
+		return false
 	}
 	for _, c := range rest {
 		if c < 0x20 {
 			return false
 		}
-		wide |= uint64(c) & 0x80
+		wide |= uint64(c)
 	}
-	return bits.OnesCount64(wide) == 0 || utf8.Valid(b)
+	return wide&high == 0 || utf8.Valid(b)
 }

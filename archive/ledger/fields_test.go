@@ -43,8 +43,12 @@ func TestFieldsTakeWhatAppendWritesAndNothingThatIsNoRow(t *testing.T) {
 		if !agree(t, line) {
 			t.Errorf("not taken: %s", line)
 		}
-		for i := range line {
-			for _, c := range []byte("\x00\x1f \"\\,:{}[]0-9.eEuntx\x7f\xff\xc3") {
+		step := 1
+		if row != odd {
+			step = 7
+		}
+		for i := 0; i < len(line); i += step {
+			for _, c := range []byte("\x1f\"\\,}0n\xff") {
 				changed := bytes.Clone(line)
 				changed[i] = c
 				agree(t, changed)

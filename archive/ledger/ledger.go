@@ -31,6 +31,8 @@ type Damage = jsonl.Damage
 type Options struct {
 	Logger *slog.Logger     // nil: discard
 	Now    func() time.Time // nil: time.Now
+	// Sealed calls add with the IDHash of every call and the RunHash of every run that was sealed; nil: none was.
+	Sealed func(add func(hash uint64)) error
 }
 
 // Ledger is ledger.jsonl, open to append. Its methods may be called from several goroutines, and several processes may
@@ -40,6 +42,8 @@ type Ledger struct {
 	log  *slog.Logger
 	now  func() time.Time
 	lock *os.File
+
+	sealed func(func(uint64)) error
 
 	mu   sync.Mutex // flock excludes processes and not goroutines; guards what follows
 	f    *os.File
@@ -70,7 +74,7 @@ func Open(dir string, o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{dir: dir, log: o.Logger, now: o.Now, lock: lock, size: -1}
+	l := &Ledger{dir: dir, log: o.Logger, now: o.Now, lock: lock, sealed: o.Sealed, size: -1}
 	if err := l.Locked(func() error { return l.refresh() }); err != nil {
 		l.Close()
 		return nil, err

@@ -17,12 +17,17 @@ import (
 // RunsName is the folder of the traces.
 const RunsName = "runs"
 
-// usedIDs reads every tool_call_id of the ledger and of the run files, and the names of the runs.
+// usedIDs reads every tool_call_id of the ledger and of the run files, and the names of the runs, of sealed months too.
 func (l *Ledger) usedIDs() (map[uint64]struct{}, error) {
 	used := map[uint64]struct{}{}
 	add := func(id string) {
 		if id != "" && !reserved.MatchString(id) {
 			used[idHash(id)] = struct{}{}
+		}
+	}
+	if l.sealed != nil {
+		if err := l.sealed(func(hash uint64) { used[hash] = struct{}{} }); err != nil {
+			return nil, err
 		}
 	}
 	if err := eachID(filepath.Join(l.dir, FileName), nil, add); err != nil {

@@ -140,10 +140,57 @@ func (p *Part) Index() (*Index, error) {
 	return p.index, nil
 }
 
-// Line is a line of the part's ledger; Text is valid until the next.
+// Line is a line of the part's ledger; Text is valid until the next, Offset is that of the ledger.
 type Line struct {
 	No int64 // from 0
 	jsonl.Line
+}
+
+// Frame is whole lines of the part's ledger.
+type Frame struct {
+	No     int64 // of the first, from 0
+	Offset int64
+	Text   []byte // with their ends
+}
+
+// Frames is Lines, a frame at a time.
+func (p *Part) Frames(s Span) iter.Seq2[Frame, error] {
+	return func(yield func(Frame, error) bool) {
+		r, err := p.reader(LedgerFile)
+		if err != nil {
+			yield(Frame{}, p.Damage(LedgerFile, 0, err))
+			return
+		}
+		f := Frame{No: s.Line, Offset: s.Offset}
+		for end := s.Offset + s.Bytes; f.Offset < end; {
+			i, begin := r.At(f.Offset)
+			if i == r.Frames() {
+				return
+			}
+			text, err := r.Frame(i, nil)
+			if err != nil {
+				from, bad := f.No, err
+				f.Offset = r.Begin(i + 1)
+				if f.No, err = p.lineAt(r, f.Offset); err != nil {
+					f.No = p.Manifest.Lines
+				}
+				if !yield(Frame{}, p.lost(from, f.No, bad)) {
+					return
+				}
+				continue
+			}
+			f.Text = text[f.Offset-begin : min(int64(len(text)), end-begin)]
+			if !yield(f, nil) {
+				return
+			}
+			f.No, f.Offset = f.No+int64(bytes.Count(f.Text, []byte{'\n'})), f.Offset+int64(len(f.Text))
+		}
+	}
+}
+
+// lost says that lines cannot be read, up to another, from 0.
+func (p *Part) lost(from, to int64, err error) error {
+	return p.Damage(LedgerFile, int(from)+1, fmt.Errorf("lines %d to %d cannot be read: %w", from+1, to, err))
 }
 
 // Lines yields lines that stand together. Where a frame is damaged the error is a *ledger.Damage, and what comes after it
@@ -155,7 +202,7 @@ func (p *Part) Lines(s Span) iter.Seq2[*Line, error] {
 			yield(nil, p.Damage(LedgerFile, 0, err))
 			return
 		}
-		part := r.Section(s.Offset, s.Offset+s.Bytes)
+		part, base := r.Section(s.Offset, s.Offset+s.Bytes), s.Offset
 		line := Line{No: s.Line}
 		for {
 			first, bad := line.No, error(nil)
@@ -165,6 +212,7 @@ func (p *Part) Lines(s Span) iter.Seq2[*Line, error] {
 					break
 				}
 				line.No, line.Line = first+int64(raw.No)-1, *raw
+				line.Offset += base
 				if !yield(&line, nil) {
 					return
 				}
@@ -175,10 +223,11 @@ func (p *Part) Lines(s Span) iter.Seq2[*Line, error] {
 			}
 			from := line.No
 			at := part.Skip()
+			base = at
 			if line.No, err = p.lineAt(r, at); err != nil {
 				line.No = p.Manifest.Lines
 			}
-			if !yield(nil, p.Damage(LedgerFile, int(from)+1, fmt.Errorf("lines %d to %d cannot be read: %w", from+1, line.No, bad))) || at >= s.Offset+s.Bytes {
+			if !yield(nil, p.lost(from, line.No, bad)) || at >= s.Offset+s.Bytes {
 				return
 			}
 		}
@@ -310,6 +359,26 @@ func (p *Part) placeOf(file string, table int, key uint64, name string) (place, 
 		}
 	}
 	return place{}, fs.ErrNotExist
+}
+
+// HasCall tells whether the index knows a call, also where the part was pruned.
+func (p *Part) HasCall(id string) (bool, error) {
+	x, err := p.Index()
+	if err != nil {
+		return false, err
+	}
+	found, err := x.calls(ledger.IDHash(id))
+	return len(found) > 0, err
+}
+
+// HasRun is HasCall of a run.
+func (p *Part) HasRun(id string) (bool, error) {
+	x, err := p.Index()
+	if err != nil {
+		return false, err
+	}
+	found, err := x.find(tableRuns, ledger.RunHash(id))
+	return len(found) > 0, err
 }
 
 // unread says which file cannot be read; a pruned one has nothing any more.

@@ -2,10 +2,10 @@ package query
 
 import (
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
+	"toolrun/archive"
 	"toolrun/archive/ledger"
 )
 
@@ -38,10 +38,11 @@ var CostKeys = map[string]func(*ledger.Row) string{
 	},
 }
 
-// Costs sums rows up by key, sorted by it, and in total. Damaged lines go to damaged.
-func Costs(rows iter.Seq2[*ledger.Row, error], key func(*ledger.Row) string, damaged func(error)) (parts []Cost, total Cost, err error) {
+// Costs sums the rows that f lets through up by key, sorted by it, and in total. Damaged lines go to damaged.
+func Costs(d *archive.Dir, f Filter, key func(*ledger.Row) string, damaged func(error)) (parts []Cost, total Cost, err error) {
 	byKey := map[string]*Cost{}
-	err = each(rows, damaged, func(row *ledger.Row) bool {
+	rows := Scan{Filter: f, Columns: []string{"tool_call_id", "session_id", "started_at", "model", "provider", "input_tokens", "output_tokens", "estimated_cost_usd"}}.Rows(d)
+	err = each(Joined(d, rows), damaged, func(row *ledger.Row) bool {
 		k := key(row)
 		if byKey[k] == nil {
 			byKey[k] = &Cost{Key: k}

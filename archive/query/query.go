@@ -76,31 +76,43 @@ func each(rows iter.Seq2[*ledger.Row, error], damaged func(error), do func(*ledg
 // damaged line; where two rows have the id, which a verifier reports, it is the last.
 func Find(d *archive.Dir, callID string, damaged func(error)) (found *ledger.Row, err error) {
 	is := func(f *ledger.Fields) bool { return f.Is(columnCall, callID) }
-	err = each(Scan{Keep: is}.Rows(d), damaged, func(row *ledger.Row) bool {
+	err = each(Scan{Keep: is, Call: callID}.Rows(d), damaged, func(row *ledger.Row) bool {
 		found = row
 		return true
 	})
 	return found, err
 }
 
-// FindLike returns, in one reading, the rows with this tool_call_id, those with this client_call_id, and those whose
-// tool_call_id begins with it, of these at most the first limit.
+// FindLike returns the rows with this tool_call_id, those with this client_call_id, and where there are neither those whose
+// tool_call_id begins with it, of these at most the first limit. Only for the last all of the sealed months is read.
 func FindLike(d *archive.Dir, id string, limit int, damaged func(error)) (exact, client, begin []*ledger.Row, err error) {
-	like := func(f *ledger.Fields) bool {
-		return f.Is(columnClient, id) || id != "" && bytes.HasPrefix(f.Text(nil, columnCall), []byte(id))
+	is := func(f *ledger.Fields) bool { return f.Is(columnCall, id) || f.Is(columnClient, id) }
+	told := map[string]bool{} // damage is told once
+	once := func(err error) {
+		if damaged != nil && !told[err.Error()] {
+			told[err.Error()] = true
+			damaged(err)
+		}
 	}
-	err = each(Scan{Keep: like}.Rows(d), damaged, func(row *ledger.Row) bool {
-		switch call := row.ToolCallID.String(); {
-		case call == id:
+	err = each(Scan{Keep: is, Call: id}.Rows(d), once, func(row *ledger.Row) bool {
+		if row.ToolCallID.String() == id {
 			exact = append(exact, row)
-		case row.ClientCallID != nil && row.ClientCallID.String() == id:
+		} else {
 			client = append(client, row)
-		case len(begin) < limit:
-			begin = append(begin, row)
 		}
 		return true
 	})
-	return exact, client, begin, err
+	if err != nil || len(exact)+len(client) > 0 || id == "" {
+		return exact, client, nil, err
+	}
+	begins := func(f *ledger.Fields) bool { return bytes.HasPrefix(f.Text(nil, columnCall), []byte(id)) }
+	err = each(Scan{Keep: begins}.Rows(d), once, func(row *ledger.Row) bool {
+		if begin = append(begin, row); len(begin) > limit {
+			begin = begin[:limit]
+		}
+		return true
+	})
+	return nil, nil, begin, err
 }
 
 // FindHash returns the rows that name an object, in the order of seq.

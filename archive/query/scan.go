@@ -2,12 +2,16 @@ package query
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"iter"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
 	"toolrun/archive"
+	"toolrun/archive/index"
 	"toolrun/archive/ledger"
 )
 
@@ -18,6 +22,7 @@ type Scan struct {
 	Filter
 	Keep    func(*ledger.Fields) bool // of the rows that the filter lets through; nil keeps all. Called by several goroutines
 	Columns []string                  // what is wanted of each row, the rest is zero; nil: the whole row
+	Call    string                    // where Keep keeps only rows with this tool_call_id or client_call_id: of sealed months the index finds them
 	Tally   *Tally                    // counts the rows that the filter lets through, kept or not; nil counts none
 }
 
@@ -42,12 +47,13 @@ var (
 )
 
 var (
-	columnStatus  = ledger.ColumnOf("status")
-	columnSession = ledger.ColumnOf("session_id")
-	columnTool    = ledger.ColumnOf("tool_name")
-	columnStarted = ledger.ColumnOf("started_at")
-	columnCall    = ledger.ColumnOf("tool_call_id")
-	columnClient  = ledger.ColumnOf("client_call_id")
+	columnStatus   = ledger.ColumnOf("status")
+	columnSession  = ledger.ColumnOf("session_id")
+	columnTool     = ledger.ColumnOf("tool_name")
+	columnStarted  = ledger.ColumnOf("started_at")
+	columnCall     = ledger.ColumnOf("tool_call_id")
+	columnDuration = ledger.ColumnOf("duration_ms")
+	columnClient   = ledger.ColumnOf("client_call_id")
 )
 
 // Failed keeps the rows of calls that failed; with refusals those too that were refused.
@@ -80,74 +86,137 @@ type result struct {
 	err error
 }
 
-// Rows yields the answer.
+// Rows yields the answer. The rows of one session are found by index.db where there is one that fits.
 func (s Scan) Rows(d *archive.Dir) iter.Seq2[*ledger.Row, error] {
 	return func(yield func(*ledger.Row, error) bool) {
-		todo, inOrder, stop := make(chan *job, ahead), make(chan *job, ahead), make(chan struct{})
-		free := make(chan []byte, 2*ahead)
-		var all sync.WaitGroup
-		defer all.Wait()
-		defer close(stop)
-		all.Go(func() {
-			defer close(todo)
-			defer close(inOrder)
-			buffer := func() []byte {
-				select {
-				case b := <-free:
-					return b
-				default:
-					return nil
-				}
-			}
-			for block, err := range d.Blocks(archive.Position{}, buffer) {
-				j := &job{block: block, err: err, done: make(chan struct{})}
-				select {
-				case inOrder <- j:
-				case <-stop:
-					return
-				}
-				if err != nil {
-					close(j.done)
-					continue
-				}
-				todo <- j // has room: what is in it is in inOrder too, or was
-			}
-		})
-		for range min(runtime.GOMAXPROCS(0), 4) {
-			all.Go(func() {
-				w := s.worker()
-				for j := range todo {
-					select {
-					case <-stop:
-					default:
-						w.judge(j)
-					}
-					close(j.done)
-				}
-			})
+		hot, err := ledger.OpenHot(d.Path())
+		if err != nil {
+			yield(nil, err)
+			return
 		}
-		for j := range inOrder {
-			<-j.done
-			if j.err != nil {
-				if !yield(nil, j.err) {
-					return
-				}
+		defer hot.Close()
+		if s.Session != "" {
+			if found, err := index.Session(context.Background(), d, hot, s.Session); err == nil {
+				s.indexed(d, hot, found, yield)
+				return
+			}
+		}
+		s.read(d, hot, archive.Position{}, nil, yield)
+	}
+}
+
+// indexed yields the rows of a session of which some were found, those of sealed months, and those that are newer than the index.
+func (s Scan) indexed(d *archive.Dir, hot *ledger.Hot, found *index.Found, yield func(*ledger.Row, error) bool) {
+	for _, damage := range found.Damaged {
+		if !yield(nil, damage) {
+			return
+		}
+	}
+	var rows []*ledger.Row
+	j, w := &job{}, s.worker()
+	for _, row := range found.Rows {
+		w.judgeRow(j, row)
+	}
+	for _, r := range j.found {
+		rows = append(rows, r.row)
+	}
+	s.add(j)
+	on := true
+	take := func(row *ledger.Row, err error) bool {
+		if err != nil {
+			on = yield(nil, err)
+			return on
+		}
+		rows = append(rows, row)
+		return true
+	}
+	s.read(d, hot, archive.Position{}, func(p ledger.Piece) bool { return p.Cut != nil }, take)
+	if on {
+		s.read(d, hot, found.End, func(p ledger.Piece) bool { return p.Cut == nil }, take)
+	}
+	if !on {
+		return
+	}
+	slices.SortStableFunc(rows, func(a, b *ledger.Row) int { return cmp.Compare(a.Seq, b.Seq) })
+	for _, row := range rows {
+		if !yield(row, nil) {
+			return
+		}
+	}
+}
+
+// add adds what was counted of a block.
+func (s Scan) add(j *job) {
+	if s.Tally != nil {
+		s.Tally.Calls += j.tally.Calls
+		s.Tally.Failures += j.tally.Failures
+		s.Tally.Refusals += j.tally.Refusals
+	}
+}
+
+// read reads the wanted pieces of the ledger from a position on.
+func (s Scan) read(d *archive.Dir, hot *ledger.Hot, from archive.Position, wanted func(ledger.Piece) bool, yield func(*ledger.Row, error) bool) {
+	todo, inOrder, stop := make(chan *job, ahead), make(chan *job, ahead), make(chan struct{})
+	free := make(chan []byte, 2*ahead)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer close(stop)
+	all.Go(func() {
+		defer close(todo)
+		defer close(inOrder)
+		buffer := func() []byte {
+			select {
+			case b := <-free:
+				return b
+			default:
+				return nil
+			}
+		}
+		scope := archive.Scope{Since: s.Since, Until: s.Until, Session: s.Session, Call: s.Call}
+		for block, err := range d.BlocksOf(hot, scope, from, wanted, buffer) {
+			j := &job{block: block, err: err, done: make(chan struct{})}
+			select {
+			case inOrder <- j:
+			case <-stop:
+				return
+			}
+			if err != nil {
+				close(j.done)
 				continue
 			}
-			if s.Tally != nil {
-				s.Tally.Calls += j.tally.Calls
-				s.Tally.Failures += j.tally.Failures
-				s.Tally.Refusals += j.tally.Refusals
-			}
-			for _, r := range j.found {
-				if !yield(r.row, r.err) {
-					return
+			todo <- j // has room: what is in it is in inOrder too, or was
+		}
+	})
+	for range min(runtime.GOMAXPROCS(0), 4) {
+		all.Go(func() {
+			w := s.worker()
+			for j := range todo {
+				select {
+				case <-stop:
+				default:
+					w.judge(j)
 				}
+				close(j.done)
 			}
-			select {
-			case free <- j.block.Text:
-			default:
+		})
+	}
+	for j := range inOrder {
+		<-j.done
+		if j.err != nil {
+			if !yield(nil, j.err) {
+				return
 			}
+			continue
+		}
+		s.add(j)
+		for _, r := range j.found {
+			if !yield(r.row, r.err) {
+				return
+			}
+		}
+		select {
+		case free <- j.block.Text:
+		default:
 		}
 	}
 }
@@ -194,22 +263,28 @@ func (w *worker) judge(j *job) {
 		switch {
 		case err != nil:
 			j.found = append(j.found, result{nil, err})
-		case w.Match(row):
-			// Written by another hand: judged as toolrun would have written it.
-			if !w.fields.Scan(row.Append(nil)) {
-				j.found = append(j.found, result{row, nil})
-				continue
-			}
-			w.count(j)
-			if w.Keep == nil || w.Keep(&w.fields) {
-				j.found = append(j.found, result{row, nil})
-			}
+		default:
+			w.judgeRow(j, row)
 		}
 	}
 }
 
+// judgeRow is judge of a row that is parsed already, as toolrun would have written it.
+func (w *worker) judgeRow(j *job, row *ledger.Row) {
+	if !w.Match(row) {
+		return
+	}
+	if w.fields.Scan(row.Append(nil)) {
+		w.count(j)
+		if w.Keep != nil && !w.Keep(&w.fields) {
+			return
+		}
+	}
+	j.found = append(j.found, result{row, nil})
+}
+
 func (w *worker) row() (*ledger.Row, error) {
-	if w.columns == nil {
+	if w.Columns == nil {
 		return w.fields.Row()
 	}
 	return w.fields.Part(w.columns)

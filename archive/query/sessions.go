@@ -1,7 +1,6 @@
 package query
 
 import (
-	"iter"
 	"slices"
 
 	"toolrun/archive"
@@ -23,17 +22,13 @@ type Session struct {
 	USD *float64 `json:"estimated_cost_usd"` // of the rows whose cost is known; null where none is
 }
 
-// Sessions summarises the rows that f lets through, in the order of each session's first row. Damaged lines go to
-// damaged, which may be nil.
+// Sessions summarises the rows that f lets through, with what was learned of them later, in the order of each session's
+// first row. Damaged lines go to damaged, which may be nil.
 func Sessions(d *archive.Dir, f Filter, damaged func(error)) ([]Session, error) {
-	return Summarise(Rows(d, f), damaged)
-}
-
-// Summarise is Sessions of any rows.
-func Summarise(rows iter.Seq2[*ledger.Row, error], damaged func(error)) ([]Session, error) {
+	rows := Scan{Filter: f, Columns: []string{"tool_call_id", "session_id", "status", "started_at", "ended_at", "estimated_cost_usd", "seq", "client"}}.Rows(d)
 	byID := map[string]*Session{}
 	var order []*Session
-	err := each(rows, damaged, func(row *ledger.Row) bool {
+	err := each(Joined(d, rows), damaged, func(row *ledger.Row) bool {
 		id := row.SessionID.String()
 		s := byID[id]
 		if s == nil {

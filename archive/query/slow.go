@@ -2,23 +2,25 @@ package query
 
 import (
 	"cmp"
-	"iter"
 	"slices"
+	"strconv"
 	"time"
 
+	"toolrun/archive"
 	"toolrun/archive/ledger"
 )
 
-// Slow returns the slowest rows that took at least over, at most n, slowest first; of equal ones the earlier first. It
-// holds no more than 2n rows. all is how many took that long.
-func Slow(rows iter.Seq2[*ledger.Row, error], over time.Duration, n int, damaged func(error)) (slowest []*ledger.Row, all int, err error) {
+// Slow returns the slowest rows that f lets through and that took at least over, at most n, slowest first; of equal ones the
+// earlier first. It holds no more than 2n rows. all is how many took that long.
+func Slow(d *archive.Dir, f Filter, over time.Duration, n int, damaged func(error)) (slowest []*ledger.Row, all int, err error) {
+	took := func(f *ledger.Fields) bool {
+		ms, err := strconv.ParseInt(string(f.Raw(columnDuration)), 10, 64)
+		return err == nil && time.Duration(ms)*time.Millisecond >= over
+	}
 	order := func(a, b *ledger.Row) int {
 		return cmp.Or(cmp.Compare(b.DurationMS, a.DurationMS), cmp.Compare(a.Seq, b.Seq))
 	}
-	err = each(rows, damaged, func(row *ledger.Row) bool {
-		if time.Duration(row.DurationMS)*time.Millisecond < over {
-			return true
-		}
+	err = each(Joined(d, Scan{Filter: f, Keep: took}.Rows(d)), damaged, func(row *ledger.Row) bool {
 		all++
 		if slowest = append(slowest, row); len(slowest) >= 2*n {
 			slices.SortFunc(slowest, order)

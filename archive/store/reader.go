@@ -42,8 +42,11 @@ func (s *Store) Open(hash string) (*Reader, error) {
 		file, size, err = s.elsewhere(hash)
 		again = func() (io.ReadCloser, error) { f, _, err := s.elsewhere(hash); return f, err }
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case err == fs.ErrNotExist, err != nil && s.elsewhere == nil && errors.Is(err, fs.ErrNotExist):
 		err = ErrMissing
+	case errors.Is(err, fs.ErrNotExist):
+		err = fmt.Errorf("%w: %w", ErrMissing, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("object %s: %w", hash, err)

@@ -83,6 +83,34 @@ func (s *Store) put(b []byte) (string, error) {
 	return hash, nil
 }
 
+// Recall puts an object into the store again that is only elsewhere now.
+func (s *Store) Recall(hash string) error {
+	r, err := s.Open(hash)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	t, err := s.create()
+	if err != nil {
+		return fmt.Errorf("store %q: %w", hash, err)
+	}
+	defer t.discard()
+	buf := make([]byte, 64<<10)
+	for size := int64(0); ; {
+		n, err := r.Read(buf) // ErrCorrupt at the end
+		if werr := t.write(buf[:n]); werr != nil {
+			return fmt.Errorf("store %q: %w", hash, werr)
+		}
+		size += int64(n)
+		if err == io.EOF {
+			return s.commit(t, hash, size)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 // has tells whether the object is there in its full length, and sees to it that it lasts; its bytes are not read.
 func (s *Store) has(hash string, size int64) (bool, error) {
 	var st unix.Stat_t

@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"toolrun/archive"
-	"toolrun/archive/ledger"
 	"toolrun/archive/trace"
 	"toolrun/catalog"
 )
@@ -86,21 +84,19 @@ func frozenOfCatalog(c *catalog.Catalog) *frozen {
 	}}
 }
 
-// runPath finds the trace of a run by its id, or by the beginning of it.
-func runPath(d *archive.Dir, id string) (string, error) {
-	paths, err := filepath.Glob(filepath.Join(d.Path(), ledger.RunsName, "*.jsonl"))
+// runID finds a run by its id, or by the beginning of it.
+func runID(d *archive.Dir, id string) (string, error) {
+	all, err := d.Runs()
 	if err != nil {
 		return "", err
 	}
 	var found []string
-	for _, path := range paths {
-		run := strings.TrimSuffix(filepath.Base(path), ".jsonl")
+	for _, run := range all {
 		if run == id {
-			found = []string{path}
-			break
+			return run, nil
 		}
 		if len(id) >= 4 && strings.HasPrefix(run, id) {
-			found = append(found, path)
+			found = append(found, run)
 		}
 	}
 	if len(found) != 1 {
@@ -111,14 +107,14 @@ func runPath(d *archive.Dir, id string) (string, error) {
 
 // frozenOfRun reads the first line of a run's trace.
 func frozenOfRun(d *archive.Dir, id string) (*frozen, error) {
-	path, err := runPath(d, id)
+	run, err := runID(d, id)
 	if err != nil {
 		return nil, err
 	}
 	rec := newRecord(d)
-	header := rec.header(strings.TrimSuffix(filepath.Base(path), ".jsonl"))
+	header := rec.header(run)
 	if header == nil {
-		return nil, fmt.Errorf("%s:1: the trace does not begin with its catalog", path)
+		return nil, fmt.Errorf("%s:1: the trace does not begin with its catalog", d.RunPath(run))
 	}
 	return frozenOfHeader(header, rec)
 }

@@ -40,7 +40,7 @@ func (a *app) costCmd() *cobra.Command {
 				return err
 			}
 			seen := damageSeen{a: a}
-			parts, total, err := query.Costs(query.Joined(d, query.Rows(d, filter)), key, func(err error) { seen.note(err) })
+			parts, total, err := query.Costs(d, filter, key, func(err error) { seen.note(err) })
 			if err != nil {
 				return err
 			}

@@ -30,7 +30,7 @@ func (a *app) openForReading() (*archive.Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := archive.Open(path, archive.Options{ReadOnly: true, Logger: a.logger(), Now: a.now})
+	d, err := archive.Open(path, archive.Options{ReadOnly: true, Hot: a.flags.hot, Logger: a.logger(), Now: a.now})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w (nothing was recorded there yet)", err)
 	}

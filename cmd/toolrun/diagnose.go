@@ -98,13 +98,13 @@ type ranRun struct {
 
 // runOf finds a run by its id, or by the beginning of it.
 func (a *app) runOf(d *archive.Dir, rec *record, id string) (*ranRun, error) {
-	path, err := runPath(d, id)
+	id, err := runID(d, id)
 	if err != nil {
 		return nil, err
 	}
-	run := &ranRun{id: strings.TrimSuffix(filepath.Base(path), ".jsonl")}
+	run := &ranRun{id: id}
 	if run.header = rec.header(run.id); run.header == nil {
-		return nil, fmt.Errorf("%s:1: the trace does not begin with its catalog", path)
+		return nil, fmt.Errorf("%s:1: the trace does not begin with its catalog", d.RunPath(id))
 	}
 	run.frozen, err = frozenOfHeader(run.header, rec)
 	return run, err
@@ -132,7 +132,7 @@ func runBefore(d *archive.Dir, rec *record, run *ranRun) string {
 // read reads the rest of the trace, and the rows.
 func (r *ranRun) read(d *archive.Dir, seen *damageSeen) error {
 	issued := map[string]bool{}
-	for line, err := range trace.Lines(d.RunPath(r.id)) {
+	for line, err := range d.Trace(r.id) {
 		if err != nil {
 			if err := seen.note(err); err != nil {
 				return err

@@ -29,20 +29,14 @@ func (a *app) errorsCmd() *cobra.Command {
 				return err
 			}
 			seen := damageSeen{a: a}
-			var n tally
-			var failed []*ledger.Row
-			for row, err := range query.Joined(d, query.Rows(d, filter)) {
-				if err != nil {
-					if err := seen.note(err); err != nil {
-						return err
-					}
-					continue
-				}
-				before := n
-				n.add(row)
-				if n.failures > before.failures || refused && n.refusals > before.refusals {
-					failed = append(failed, row)
-				}
+			var n query.Tally
+			scan := query.Scan{Filter: filter, Keep: query.Failed(refused), Tally: &n}
+			if !a.flags.json && !csv {
+				scan.Columns = []string{"tool_call_id", "session_id", "tool_name", "status", "started_at", "error_type", "error_message"}
+			}
+			failed, err := collect(query.Joined(d, scan.Rows(d)), &seen)
+			if err != nil {
+				return err
 			}
 			switch {
 			case a.flags.json:
@@ -72,7 +66,7 @@ func (a *app) sessionFilter(cmd *cobra.Command, args []string) (query.Filter, er
 	return filter, nil
 }
 
-func (a *app) printErrors(rows []*ledger.Row, n tally) error {
+func (a *app) printErrors(rows []*ledger.Row, n query.Tally) error {
 	if len(rows) > 0 {
 		t := table{columns: []column{{title: ""}, {title: "started"}, {title: "session", gives: true}, {title: "tool"}, {title: "error"}, {title: "call"}, {title: "message", gives: true}}}
 		for _, row := range rows {
@@ -85,10 +79,10 @@ func (a *app) printErrors(rows []*ledger.Row, n tally) error {
 		}
 	}
 	line := "%d of %s failed"
-	args := []any{n.failures, count(n.calls, "call")}
-	if n.refusals > 0 {
+	args := []any{n.Failures, count(n.Calls, "call")}
+	if n.Refusals > 0 {
 		line += ", %d refused"
-		args = append(args, n.refusals)
+		args = append(args, n.Refusals)
 	}
 	return a.say(line, args...)
 }

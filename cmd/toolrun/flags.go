@@ -24,6 +24,7 @@ type flags struct {
 	role      string
 	sinceText string
 	untilText string
+	hot       bool
 	logFile   string
 	logLevel  string
 
@@ -41,6 +42,7 @@ func (f *flags) register(root *cobra.Command) {
 	p.StringVar(&f.session, "session", "", "only this session; for serve and call, the one to record under")
 	p.StringVar(&f.sinceText, "since", "", "from this time on: RFC 3339, a date (midnight UTC), or an age such as 7d, 12h")
 	p.StringVar(&f.untilText, "until", "", "before this time, written as for --since")
+	p.BoolVar(&f.hot, "hot", false, "only what is not sealed in a month")
 	p.StringVar(&f.role, "role", "", "role of the agent (default $TOOLRUN_ROLE)")
 	p.StringVar(&f.logFile, "log", "", "write the log to this file instead of stderr")
 	p.StringVar(&f.logLevel, "log-level", "warn", "debug, info, warn or error")

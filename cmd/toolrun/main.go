@@ -132,11 +132,11 @@ func (a *app) rootCmd() *cobra.Command {
 		a.launchCmd(), a.serveCmd(), a.callCmd(),
 		a.pendingCmd(), a.allowCmd(), a.denyCmd(),
 		a.sessionsCmd(), a.sessionCmd(), a.showCmd(), a.outputCmd(), a.tailCmd(),
-		a.errorsCmd(), a.costCmd(), a.slowCmd(), a.timelineCmd(),
+		a.errorsCmd(), a.costCmd(), a.slowCmd(), a.timelineCmd(), a.sqlCmd(),
 		a.reportCmd(), a.uiCmd(),
 		a.pricesCmd(),
 		a.auditCmd(), a.diagnoseCmd(), a.checkCmd(),
-		a.proveCmd(), a.verifyCmd(),
+		a.proveCmd(), a.verifyCmd(), a.archiveCmd(),
 		a.versionCmd(),
 	)
 	root.InitDefaultHelpCmd()

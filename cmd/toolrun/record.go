@@ -22,7 +22,7 @@ func (r *record) header(runID string) *trace.Line {
 		return h
 	}
 	var header *trace.Line
-	for line, err := range trace.Lines(r.d.RunPath(runID)) {
+	for line, err := range r.d.Trace(runID) {
 		if err == nil && line.Type == trace.TypeCatalog {
 			header = line
 		}

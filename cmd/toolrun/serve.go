@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,6 +70,11 @@ func (a *app) serve(ctx context.Context, options engineOptions, grace time.Durat
 		a.tellCheckpoint(e.dir)
 	}()
 	a.joinLaunch(e.run.ID())
+	sealing, stopSealing := context.WithCancel(in.ctx)
+	var sealed sync.WaitGroup
+	sealed.Go(func() { a.sealBeside(sealing, e.dir) })
+	defer sealed.Wait()
+	defer stopSealing()
 	a.logger().Info("serving", "catalog", e.catalog.Path(), "tools", len(e.catalog.Names()), "run_id", e.run.ID())
 	if e.runner != nil { // clients leave little time: the programs that stay open do not wait for the calls
 		stop := context.AfterFunc(in.ctx, e.runner.Interrupt)

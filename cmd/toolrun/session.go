@@ -30,17 +30,20 @@ func (a *app) sessionCmd() *cobra.Command {
 			}
 			seen := damageSeen{a: a}
 			if filter.Session == "" {
-				last, err := lastSession(query.Rows(d, filter), &seen)
+				last, err := query.LastSession(d, filter)
 				if err != nil {
 					return err
 				}
 				if last == "" {
+					if _, err := collect((query.Scan{Filter: filter, Columns: []string{}}).Rows(d), &seen); err != nil {
+						return err
+					}
 					if !a.flags.json {
 						a.say("No calls.")
 					}
 					return seen.result()
 				}
-				filter.Session, seen.quiet = last, true // the second reading meets the same damage
+				filter.Session = last
 			}
 			rows, err := collect(query.Joined(d, query.Rows(d, filter)), &seen)
 			if err != nil {

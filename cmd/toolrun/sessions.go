@@ -24,7 +24,7 @@ func (a *app) sessionsCmd() *cobra.Command {
 				return err
 			}
 			seen := damageSeen{a: a}
-			sessions, err := query.Summarise(query.Joined(d, query.Rows(d, a.filter())), func(err error) { seen.note(err) })
+			sessions, err := query.Sessions(d, a.filter(), func(err error) { seen.note(err) })
 			if err != nil {
 				return err
 			}

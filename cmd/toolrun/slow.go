@@ -35,7 +35,7 @@ func (a *app) slowCmd() *cobra.Command {
 				return err
 			}
 			seen := damageSeen{a: a}
-			rows, all, err := query.Slow(query.Joined(d, query.Rows(d, filter)), over, limit, func(err error) { seen.note(err) })
+			rows, all, err := query.Slow(d, filter, over, limit, func(err error) { seen.note(err) })
 			if err != nil {
 				return err
 			}

@@ -33,11 +33,11 @@ func (a *app) timelineCmd() *cobra.Command {
 			}
 			seen := damageSeen{a: a}
 			if filter.Session == "" {
-				last, err := lastSession(query.Rows(d, filter), &seen)
+				last, err := query.LastSession(d, filter)
 				if err != nil {
 					return err
 				}
-				filter.Session, seen.quiet = last, true
+				filter.Session = last
 			}
 			rows, err := collect(query.Joined(d, query.Rows(d, filter)), &seen)
 			if err != nil {

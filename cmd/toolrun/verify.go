@@ -100,6 +100,7 @@ func (a *app) verifyData(ctx context.Context, options audit.Options, repair bool
 	if err != nil {
 		return err
 	}
+	d.NoteVerified(report.Good)
 	return a.printReport(report, d.Path())
 }
 
@@ -111,6 +112,8 @@ type summary struct {
 	Objects      int    `json:"objects"`
 	ObjectBytes  int64  `json:"object_bytes"`
 	Unreferenced int    `json:"unreferenced"`
+	Months       int    `json:"months"`
+	Pruned       int    `json:"pruned"`
 	Checkpoints  int    `json:"checkpoints"`
 	Covered      int64  `json:"covered"`
 	Uncovered    int    `json:"uncovered"`
@@ -134,15 +137,27 @@ func (a *app) printReport(r *audit.Report, dir string) error {
 	}
 	if a.flags.json {
 		err = errors.Join(err, printJSON(a.stdout, summary{"summary", r.Rows, r.Runs, r.Objects, r.ObjectBytes, r.Unreferenced,
-			r.Checkpoints, r.Covered, r.Uncovered, len(r.Findings)}))
+			r.Months, r.Pruned, r.Checkpoints, r.Covered, r.Uncovered, len(r.Findings)}))
 	} else {
-		err = errors.Join(err, a.say("%s: %s, %s, %s (%s, %d referenced by nothing), %s%s: %s", dir, count(r.Rows, "row"), count(r.Runs, "run"),
-			count(r.Objects, "object"), size(r.ObjectBytes), r.Unreferenced, count(r.Checkpoints, "checkpoint"), uncovered(r), verdict(len(r.Findings))))
+		err = errors.Join(err, a.say("%s: %s, %s, %s (%s, %d referenced by nothing), %s%s%s: %s", dir, count(r.Rows, "row"), count(r.Runs, "run"),
+			count(r.Objects, "object"), size(r.ObjectBytes), r.Unreferenced, sealedText(r), count(r.Checkpoints, "checkpoint"), uncovered(r), verdict(len(r.Findings))))
 	}
 	if err != nil {
 		return err
 	}
 	return reportStatus(r)
+}
+
+// sealedText says how much of it lies in sealed months.
+func sealedText(r *audit.Report) string {
+	if r.Months == 0 {
+		return ""
+	}
+	text := count(r.Months, "sealed month")
+	if r.Pruned > 0 {
+		text += fmt.Sprintf(" (%s pruned)", count(r.Pruned, "row"))
+	}
+	return text + ", "
 }
 
 // uncovered says which rows rest on no signature yet.

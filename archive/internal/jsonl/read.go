@@ -29,7 +29,14 @@ type Damage struct {
 	Err  error
 }
 
-func (d *Damage) Error() string { return fmt.Sprintf("%s:%d: %v", d.File, d.Line, d.Err) }
+// Error names the place; a file that cannot be read at all has no line.
+func (d *Damage) Error() string {
+	if d.Line == 0 {
+		return fmt.Sprintf("%s: %v", d.File, d.Err)
+	}
+	return fmt.Sprintf("%s:%d: %v", d.File, d.Line, d.Err)
+}
+
 func (d *Damage) Unwrap() error { return d.Err }
 
 // What is wrong with a line whatever it should hold.

@@ -76,8 +76,13 @@ func (r *Reader) At(offset int64) (i int, begin int64) {
 	return i, r.frames[i].offset
 }
 
-// Begin is where in the content a frame begins.
-func (r *Reader) Begin(i int) int64 { return r.frames[i].offset }
+// Begin is where in the content a frame begins; that of Frames() is its end.
+func (r *Reader) Begin(i int) int64 {
+	if i == len(r.frames) {
+		return r.size
+	}
+	return r.frames[i].offset
+}
 
 // Frame appends the content of a frame to dst. ErrDamaged where it is not as the table says, or its checksum is wrong.
 func (r *Reader) Frame(i int, dst []byte) ([]byte, error) {

@@ -1,0 +1,166 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"toolrun/archive/ledger"
+)
+
+// Filter restricts what a question sees of tool_calls and of the views. Zero fields do not.
+type Filter struct {
+	Range
+	Session string
+}
+
+// DB answers statements that read. It is for one goroutine.
+type DB struct {
+	conn    *sqlite3.Conn
+	Damaged []error // what of the ledger is in no row, each a *Damage
+}
+
+// ErrRefused means that a statement is none that only reads.
+var ErrRefused = errors.New("only statements that read are allowed: SELECT, WITH, VALUES and EXPLAIN")
+
+// Open opens an index to be asked. What the filter leaves out is not there.
+func Open(ctx context.Context, x *Index, f Filter) (*DB, error) {
+	conn, err := open(ctx, x.Path, sqlite3.OPEN_READONLY)
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{conn: conn}
+	statements := []string{"PRAGMA cache_size=-32768", "PRAGMA temp_store=MEMORY", "PRAGMA trusted_schema=OFF"}
+	if where := f.where(); where != "" {
+		// Unqualified names are looked up among the temporary ones first.
+		statements = append(statements, "CREATE TEMP VIEW tool_calls AS SELECT * FROM main.tool_calls WHERE "+where)
+		statements = append(statements, views("CREATE TEMP VIEW ")...)
+	}
+	if err := exec(conn, statements...); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	if db.Damaged, err = damagedLines(conn, x.dir, ""); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	db.Damaged = append(db.Damaged, x.unread...)
+	if err := conn.SetAuthorizer(authorize); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return db, nil
+}
+
+// Close closes it.
+func (db *DB) Close() error { return db.conn.Close() }
+
+func (f Filter) where() string {
+	var list []string
+	if f.Session != "" {
+		list = append(list, "session_id = '"+strings.ReplaceAll(f.Session, "'", "''")+"'")
+	}
+	// Times of one form and zone sort as text.
+	for _, end := range []struct {
+		at time.Time
+		is string
+	}{{f.Since, ">="}, {f.Until, "<"}} {
+		if !end.at.IsZero() {
+			list = append(list, "started_at "+end.is+" '"+ledger.FormatTime(end.at.Add(time.Millisecond-1))+"'")
+		}
+	}
+	return strings.Join(list, " AND ")
+}
+
+// authorize lets a statement read, and nothing else. The connection is read-only besides: what is refused here is what SQLite
+// does not count as a write, and what would have another meaning than the person thinks.
+func authorize(action sqlite3.AuthorizerActionCode, name, _, _, _ string) sqlite3.AuthorizerReturnCode {
+	switch action {
+	case sqlite3.AUTH_SELECT, sqlite3.AUTH_READ, sqlite3.AUTH_RECURSIVE:
+		return sqlite3.AUTH_OK
+	case sqlite3.AUTH_FUNCTION:
+		return sqlite3.AUTH_OK
+	}
+	return sqlite3.AUTH_DENY
+}
+
+// Rows is the answer to one statement.
+type Rows struct {
+	stmt    *sqlite3.Stmt
+	Columns []string
+}
+
+// Value is one value: nil, an int64, a float64, a string, or a []byte.
+type Value any
+
+// Query prepares the first statement of a text and returns what comes behind it. rows is nil where there is none.
+func (db *DB) Query(text string) (rows *Rows, rest string, err error) {
+	stmt, rest, err := db.conn.Prepare(text)
+	switch {
+	case err != nil:
+		return nil, "", plain(err)
+	case stmt == nil:
+		return nil, rest, nil
+	case !stmt.ReadOnly():
+		return nil, "", errors.Join(ErrRefused, stmt.Close())
+	}
+	rows = &Rows{stmt: stmt}
+	for i := range stmt.ColumnCount() {
+		rows.Columns = append(rows.Columns, stmt.ColumnName(i))
+	}
+	return rows, rest, nil
+}
+
+// Next reads one row; false is the end, and Close tells whether it was an error.
+func (r *Rows) Next() ([]Value, bool) {
+	if !r.stmt.Step() {
+		return nil, false
+	}
+	list := make([]Value, len(r.Columns))
+	for i := range list {
+		switch r.stmt.ColumnType(i) {
+		case sqlite3.INTEGER:
+			list[i] = r.stmt.ColumnInt64(i)
+		case sqlite3.FLOAT:
+			list[i] = r.stmt.ColumnFloat(i)
+		case sqlite3.TEXT:
+			list[i] = r.stmt.ColumnText(i)
+		case sqlite3.BLOB:
+			list[i] = r.stmt.ColumnBlob(i, nil)
+		}
+	}
+	return list, true
+}
+
+// Err is why Next came to an end too early.
+func (r *Rows) Err() error { return plain(r.stmt.Err()) }
+
+// Close ends the answer.
+func (r *Rows) Close() error {
+	err := r.stmt.Err()
+	return errors.Join(plain(err), ignoreSame(err, r.stmt.Close()))
+}
+
+// ignoreSame drops the second telling of an error.
+func ignoreSame(first, second error) error {
+	if first != nil {
+		return nil
+	}
+	return plain(second)
+}
+
+// plain takes the name of the library out of an error.
+func plain(err error) error {
+	if err == nil {
+		return nil
+	}
+	switch {
+	case errors.Is(err, sqlite3.AUTH):
+		return ErrRefused
+	case errors.Is(err, sqlite3.INTERRUPT):
+		return context.Canceled
+	}
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "sqlite3: "), "SQL logic error: ")
+	return fmt.Errorf("sql: %s", text)
+}

@@ -1,0 +1,93 @@
+package archive
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"toolrun/archive/ledger"
+	"toolrun/archive/month"
+)
+
+// months are the parts of sealed months that were asked for, open.
+type months struct {
+	folder string
+
+	mu    sync.Mutex // guards what follows
+	parts map[month.Ref]*month.Part
+}
+
+func newMonths(dir string) *months {
+	return &months{folder: filepath.Join(dir, ledger.ArchiveName), parts: map[month.Ref]*month.Part{}}
+}
+
+// part opens a part. The error is a *ledger.Damage that names its file, or of reading.
+func (m *months) part(r month.Ref) (*month.Part, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p := m.parts[r]; p != nil {
+		return p, nil
+	}
+	p, err := month.Open(m.folder, r)
+	if err != nil {
+		return nil, err
+	}
+	m.parts[r] = p
+	return p, nil
+}
+
+func (m *months) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.parts {
+		p.Close()
+	}
+	clear(m.parts)
+}
+
+// find asks the parts, the newest month first, until one has what is looked for. A part that cannot be read keeps no other
+// from being asked; where none has it, the error is of that one, else fs.ErrNotExist.
+func (m *months) find(open func(*month.Part) (io.ReadCloser, int64, error)) (io.ReadCloser, int64, error) {
+	refs, err := month.List(m.folder)
+	if err != nil {
+		return nil, 0, err
+	}
+	missing := error(fs.ErrNotExist)
+	for _, ref := range slices.Backward(refs) {
+		p, err := m.part(ref)
+		if err == nil {
+			var r io.ReadCloser
+			var n int64
+			if r, n, err = open(p); err == nil {
+				return r, n, nil
+			}
+		}
+		if !errors.Is(err, fs.ErrNotExist) || errors.Is(missing, fs.ErrNotExist) && errors.Is(err, month.ErrPruned) {
+			missing = err
+		}
+	}
+	return nil, 0, missing
+}
+
+// object opens an object that a sealed month holds.
+func (m *months) object(hash string) (io.ReadCloser, int64, error) {
+	return m.find(func(p *month.Part) (io.ReadCloser, int64, error) { return p.OpenObject(hash) })
+}
+
+// run opens a trace that a sealed month holds.
+func (m *months) run(id string) (io.ReadCloser, int64, error) {
+	return m.find(func(p *month.Part) (io.ReadCloser, int64, error) { return p.OpenRun(id) })
+}
+
+// Months returns the parts of the sealed months that are there, in their order.
+func (d *Dir) Months() ([]month.Ref, error) { return month.List(d.months.folder) }
+
+// Part opens a part of a sealed month. It is closed with the directory. The error is a *ledger.Damage that names its file, or
+// of reading.
+func (d *Dir) Part(r month.Ref) (*month.Part, error) { return d.months.part(r) }
+
+// refOf is the part that made a cut.
+func refOf(c *ledger.Cut) month.Ref { return month.Ref{Month: c.Month, Part: c.Part} }

@@ -1,0 +1,80 @@
+package archive
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"toolrun/archive/evidence"
+	"toolrun/archive/internal/jsonl"
+	"toolrun/archive/ledger"
+	"toolrun/archive/month"
+)
+
+// repairCuts makes the file of cuts anew out of the manifests, if it is not what they say: the parts whose seals were signed,
+// in the order of their seals. All but the last were made; whether that was, the ledger itself tells.
+func (d *Dir) repairCuts() error {
+	if refs, err := d.Months(); err != nil || len(refs) == 0 {
+		return err
+	}
+	lock, err := os.Open(filepath.Join(d.path, archiveLock))
+	if err != nil {
+		return err
+	}
+	defer lock.Close() // and with it the flock
+	if free, err := jsonl.Lock(lock, unix.LOCK_EX|unix.LOCK_NB); err != nil || !free {
+		return errors.Join(err, ErrSealing)
+	}
+	seals, err := evidence.Months(d.path)
+	if err != nil {
+		return err
+	}
+	var cuts []ledger.Cut
+	for _, seal := range seals {
+		p, err := d.months.part(month.Ref{Month: seal.Month, Part: seal.Part})
+		if err != nil {
+			return fmt.Errorf("make %s anew: %w", ledger.CutsName, err)
+		}
+		if len(p.Ranges) == 0 {
+			continue
+		}
+		first, err := firstOf(p)
+		if err != nil {
+			return fmt.Errorf("make %s anew: %w", ledger.CutsName, err)
+		}
+		cuts = append(cuts, p.Cut(hex.EncodeToString(first.Hash[:]), first.Length))
+	}
+	have, err := ledger.ReadCuts(d.path)
+	same := func(a, b ledger.Cut) bool {
+		return a.Month == b.Month && a.Part == b.Part && a.First == b.First && a.FirstBytes == b.FirstBytes && a.NextSeq == b.NextSeq && slices.Equal(a.Ranges, b.Ranges)
+	}
+	if err == nil && slices.EqualFunc(have, cuts, same) {
+		return nil
+	}
+	return ledger.WriteCuts(d.path, cuts)
+}
+
+// firstOf is the leaf of the first line of a part.
+func firstOf(p *month.Part) (evidence.Leaf, error) {
+	if p.Pruned {
+		leaves, err := p.Leaves()
+		if err != nil {
+			return evidence.Leaf{}, err
+		}
+		return leaves[0], nil
+	}
+	r, err := p.Content(0, p.Files[month.LedgerFile].Content)
+	if err != nil {
+		return evidence.Leaf{}, err
+	}
+	for leaf, err := range evidence.Leaves(r) {
+		return leaf, err
+	}
+	return evidence.Leaf{}, fs.ErrNotExist
+}

@@ -1,0 +1,287 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"toolrun/archive/internal/jsonl"
+	"toolrun/archive/ledger"
+	"toolrun/archive/month"
+	"toolrun/archive/store"
+)
+
+// resume finishes what a process that died had begun: a part with a manifest is compared with what is hot, signed and its
+// lines cut out; what has none begins anew.
+func (s *sealer) resume() error {
+	if _, err := os.Lstat(s.beside()); err == nil {
+		s.dirty = true
+		if err := s.emptyBeside(); err != nil {
+			return err
+		}
+	}
+	refs, err := month.List(s.d.months.folder)
+	if err != nil {
+		return err
+	}
+	for _, ref := range refs {
+		if err := s.ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.resumePart(ref); err != nil {
+			return fmt.Errorf("finish %v: %w", ref, err)
+		}
+	}
+	return nil
+}
+
+// resumePart finishes one part, if there is something to finish.
+func (s *sealer) resumePart(ref month.Ref) error {
+	hot, err := ledger.OpenHot(s.d.path)
+	if err != nil {
+		return err
+	}
+	defer hot.Close()
+	if hot.Has(ref.Month, ref.Part) {
+		return nil
+	}
+	p, err := s.d.months.part(ref)
+	if err != nil {
+		return err
+	}
+	c := &month.Content{Ref: ref, Now: s.d.now(), Hot: hot, Store: s.d.Store, Progress: s.Progress}
+	for _, r := range p.Ranges {
+		c.Ranges = append(c.Ranges, r.Range)
+	}
+	if seal, err := s.sealOf(ref, p.SHA256); err != nil || seal != nil && len(c.Ranges) == 0 {
+		return err // of a part without lines nothing tells that it is done, but it is
+	}
+	x, err := p.Index()
+	if err != nil {
+		return err
+	}
+	ids, err := x.Runs()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		c.Runs = append(c.Runs, month.Run{ID: id, Path: s.d.runPath(id)})
+	}
+	s.Say("%v: what another process had begun is finished", ref)
+	s.dirty = true
+	if err := mkdir(s.beside()); err != nil {
+		return err
+	}
+	if err := month.Compare(s.ctx, p, c); err != nil {
+		return err
+	}
+	if err := s.finish(c, hot); err != nil {
+		return err
+	}
+	s.made = append(s.made, p.Manifest)
+	return nil
+}
+
+// emptyBeside removes what a process that died left beside.
+func (s *sealer) emptyBeside() error {
+	months, err := os.ReadDir(s.beside())
+	if err != nil {
+		return err
+	}
+	for _, m := range months {
+		if !m.IsDir() {
+			continue
+		}
+		folder := filepath.Join(s.beside(), m.Name())
+		files, err := os.ReadDir(folder)
+		if err != nil {
+			return err
+		}
+		if len(files) > 0 {
+			s.Say("%s: a sealing that another process had begun starts over", m.Name())
+		}
+		for _, f := range files {
+			if err := jsonl.Calls.Unlink(filepath.Join(folder, f.Name())); err != nil && err != unix.ENOENT {
+				return &os.PathError{Op: "remove", Path: filepath.Join(folder, f.Name()), Err: err}
+			}
+		}
+		if err := os.Remove(folder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeBeside says that nothing is left to be done.
+func (s *sealer) removeBeside() error {
+	if err := s.emptyBeside(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Remove(s.beside()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// clean takes away what is hot and also sealed: traces, and objects that nothing hot needs any more.
+func (s *sealer) clean() error {
+	if err := s.cleanRuns(); err != nil {
+		return err
+	}
+	c := &cleaning{sealer: s, needed: map[string]bool{}}
+	var listed []string
+	for hash := range s.d.Store.All() {
+		if hash != "" {
+			listed = append(listed, hash)
+		}
+	}
+	// Read after the list was made: what came into the store since is not in it.
+	if err := c.readNeeded(); err != nil {
+		return err
+	}
+	var gone []string
+	for i, hash := range listed {
+		if err := s.ctx.Err(); err != nil {
+			return err
+		}
+		if c.needed[hash] || !s.sealedWhole(hash) {
+			continue
+		}
+		if err := jsonl.Calls.Unlink(s.d.Store.Path(hash)); err != nil && err != unix.ENOENT {
+			return &os.PathError{Op: "remove", Path: s.d.Store.Path(hash), Err: err}
+		}
+		gone = append(gone, hash)
+		s.Progress("objects", int64(i+1), int64(len(listed)))
+	}
+	// A call may have stored the same bytes again meanwhile, and found them there. Until it is told here, its object opens out of
+	// the sealed month.
+	clear(c.needed)
+	if err := c.readNeeded(); err != nil {
+		return err
+	}
+	for _, hash := range gone {
+		if !c.needed[hash] {
+			continue
+		}
+		if err := s.d.Store.Recall(hash); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sealedWhole tells whether a sealed month holds the object in full length.
+func (s *sealer) sealedWhole(hash string) bool {
+	info, err := os.Lstat(s.d.Store.Path(hash))
+	if err != nil {
+		return false
+	}
+	r, n, err := s.d.months.object(hash)
+	if err != nil {
+		return false
+	}
+	r.Close()
+	return n == info.Size()
+}
+
+func (s *sealer) cleanRuns() error {
+	entries, err := os.ReadDir(filepath.Join(s.d.path, runsName))
+	if err != nil {
+		return err
+	}
+	hot := map[string]bool{}
+	for _, e := range entries {
+		hot[e.Name()] = true
+	}
+	return s.d.eachPart(func(p *month.Part) error {
+		x, err := p.Index()
+		if err != nil {
+			return err
+		}
+		ids, err := x.Runs()
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			path := s.d.runPath(id)
+			if !hot[filepath.Base(path)] || s.d.Marked(id) {
+				continue
+			}
+			if err := jsonl.Calls.Unlink(path); err != nil && err != unix.ENOENT {
+				return &os.PathError{Op: "remove", Path: path, Err: err}
+			}
+		}
+		return nil
+	})
+}
+
+// recallNeeded puts back into the store what something hot names and only a sealed month holds.
+func (d *Dir) recallNeeded() error {
+	c := &cleaning{sealer: &sealer{d: d, ctx: context.Background()}, needed: map[string]bool{}}
+	if err := c.readNeeded(); err != nil {
+		return err
+	}
+	for hash := range c.needed {
+		if _, err := os.Lstat(d.Store.Path(hash)); !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := d.Store.Recall(hash); err != nil && !errors.Is(err, store.ErrMissing) {
+			return err
+		}
+	}
+	return nil
+}
+
+// cleaning is what is hot and names objects.
+type cleaning struct {
+	*sealer
+	needed map[string]bool
+}
+
+func (c *cleaning) readNeeded() error {
+	hot, err := ledger.OpenHot(c.d.path)
+	if err != nil {
+		return err
+	}
+	defer hot.Close()
+	for _, p := range hot.Pieces() {
+		if p.Cut != nil {
+			continue
+		}
+		for raw, err := range jsonl.Lines(hot.Reader(p, p.Offset)) {
+			if err != nil {
+				return err
+			}
+			if row, err := ledger.ParseRow(raw.Text); err == nil {
+				c.need(row.Objects())
+			}
+		}
+	}
+	entries, err := os.ReadDir(filepath.Join(c.d.path, runsName))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := c.ctx.Err(); err != nil {
+			return err
+		}
+		run, _, err := readRun(e.Name(), filepath.Join(c.d.path, runsName, e.Name()))
+		if err != nil {
+			return err
+		}
+		c.need(slices.Concat(run.Objects, run.Defines))
+	}
+	return nil
+}
+
+func (c *cleaning) need(hashes []string) {
+	for _, hash := range hashes {
+		c.needed[hash] = true
+	}
+}
