@@ -70,6 +70,8 @@ func TestMain(m *testing.M) {
 		covered(d)
 	case "write":
 		writeOn(d)
+	case "seal":
+		sealAll(d)
 	case "lock":
 		_ = d.Ledger.Locked(func() error { fmt.Println("held"); select {} })
 	}

@@ -144,27 +144,6 @@ func idsOfCalls(calls []pastCall) (ids []string) {
 	return ids
 }
 
-// manifestOf is what a manifest says.
-func (p *place) manifestOf(name string) (m struct {
-	Rows     int   `json:"rows"`
-	FirstSeq int64 `json:"first_seq"`
-	LastSeq  int64 `json:"last_seq"`
-	Files    map[string]struct {
-		Bytes  int64  `json:"bytes"`
-		SHA256 string `json:"sha256"`
-	} `json:"files"`
-}) {
-	p.t.Helper()
-	text, err := os.ReadFile(filepath.Join(p.data, "archive", name))
-	if err == nil {
-		err = json.Unmarshal(text, &m)
-	}
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return m
-}
-
 func TestQuestionsAreAnsweredOverSealedMonthsAsBefore(t *testing.T) {
 	p := barePlace(t, "")
 	p.damaged = true // what is checked at the end knows nothing of archives
