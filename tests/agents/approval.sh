@@ -17,5 +17,4 @@ for c in claude codex; do
   rm -rf "$runs/$c-approval"
   "$AGENT_NODE/node" --no-warnings "$H/lib/approval.mjs" "$c" "$toolrun" "$runs/$c-approval" || echo "FAIL $c approval crashed"
 done 2>&1 | tee "$out"
-echo "$(grep -c '^PASS' "$out") passed, $(grep -c '^FAIL' "$out") failed, $(grep -c '^SKIP' "$out") skipped"
 ! grep -q '^FAIL' "$out"

@@ -20,5 +20,4 @@ for c in claude codex gemini opencode qwen; do
     "$AGENT_NODE/node" --no-warnings "$H/lib/launch.mjs" "$c" "$toolrun" "$runs/$c-launch-$s" "$s" || echo "FAIL $c launch $s crashed"
   done
 done 2>&1 | tee "$out"
-echo "$(grep -c '^PASS' "$out") passed, $(grep -c '^FAIL' "$out") failed, $(grep -c '^SKIP' "$out") skipped"
 ! grep -q '^FAIL' "$out"

@@ -17,5 +17,4 @@ for c in claude codex; do
   rm -rf "$runs/$c-stay"
   "$AGENT_NODE/node" --no-warnings "$H/lib/stay.mjs" "$c" "$toolrun" "$runs/$c-stay" || echo "FAIL $c stay crashed"
 done 2>&1 | tee "$out"
-echo "$(grep -c '^PASS' "$out") passed, $(grep -c '^FAIL' "$out") failed, $(grep -c '^SKIP' "$out") skipped"
 ! grep -q '^FAIL' "$out"
