@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -175,15 +176,17 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 
 // server is a `toolrun serve` that has answered tools/list.
 type server struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Reader
-	id  int
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	stderr bytes.Buffer // told when something fails
+	id     int
 }
 
 func start(dir string) (*server, error) {
 	cmd := exec.Command("bin/toolrun", "serve", "--catalog", filepath.Join(dir, "tools.toml"), "--workspace", filepath.Join(dir, "w"), "--data", filepath.Join(dir, "data"))
-	cmd.Stderr = os.Stderr
+	s := &server{cmd: cmd}
+	cmd.Stderr = &s.stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -195,7 +198,7 @@ func start(dir string) (*server, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	s := &server{cmd: cmd, in: in, out: bufio.NewReader(out)}
+	s.in, s.out = in, bufio.NewReader(out)
 	_, err = s.ask(`"tools/list"`, "{}")
 	return s, err
 }
@@ -207,7 +210,11 @@ func (s *server) ask(method, params string) (string, error) {
 		return "", err
 	}
 	line, err := s.out.ReadString('\n')
-	if err == nil && !strings.Contains(line, fmt.Sprintf(`"id":%d`, s.id)) {
+	if err != nil {
+		s.end()
+		return "", fmt.Errorf("%w: %s", err, s.stderr.String())
+	}
+	if !strings.Contains(line, fmt.Sprintf(`"id":%d`, s.id)) {
 		err = fmt.Errorf("not an answer to request %d: %s", s.id, line)
 	}
 	return line, err
