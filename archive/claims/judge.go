@@ -15,10 +15,10 @@ import (
 func judge(s *statement, rows []*ledger.Row, content Content) Claim {
 	c := Claim{Sentence: s.text, Mark: Supported}
 	var whys []string
-	for _, sub := range s.subjects {
+	for _, sub := range parts(s.subjects, rows, content) {
 		var of []*ledger.Row
 		for _, row := range rows {
-			if sub.is(row) {
+			if sub.is(row, content) {
 				of = append(of, row)
 				if !slices.Contains(c.Rows, row) {
 					c.Rows = append(c.Rows, row)
@@ -38,25 +38,45 @@ func judge(s *statement, rows []*ledger.Row, content Content) Claim {
 	return c
 }
 
+// parts puts in place of "everything" the checks that were run; where none was, it stands for itself.
+func parts(subjects []subject, rows []*ledger.Row, content Content) (list []subject) {
+	for _, sub := range subjects {
+		n := len(list)
+		for _, a := range activities {
+			of := a.subject()
+			if sub.everything && a.check && slices.ContainsFunc(rows, func(row *ledger.Row) bool { return of.is(row, content) }) {
+				list = append(list, of)
+			}
+		}
+		if len(list) == n {
+			list = append(list, sub)
+		}
+	}
+	return list
+}
+
 var rank = map[Mark]int{Supported: 0, WithoutEvidence: 1, Contradicted: 2}
 
 // weigh marks a statement about one subject by its rows.
 func weigh(s *statement, sub subject, rows []*ledger.Row, content Content) (Mark, string) {
-	var ran []*ledger.Row
+	var started []*ledger.Row
 	for _, row := range rows {
 		if row.Status != ledger.StatusBlocked {
-			ran = append(ran, row)
+			started = append(started, row)
 		}
 	}
 	if len(rows) == 0 {
 		return WithoutEvidence, "no row is of " + sub.what
 	}
-	if len(ran) == 0 {
+	if len(started) == 0 {
 		return WithoutEvidence, fmt.Sprintf("%s: nothing was started, the only such calls were refused", sub.what)
 	}
-	last := ran[len(ran)-1]
+	last := started[len(started)-1]
+	if len(started) < s.times {
+		return WithoutEvidence, fmt.Sprintf("%s ran %d times, not %d; the last, %s, ended with %s", sub.what, len(started), s.times, last.ToolCallID, ended(last))
+	}
 	if s.exit != "" {
-		for _, row := range ran {
+		for _, row := range started {
 			if ended(row) == "exit code "+s.exit {
 				return Supported, fmt.Sprintf("%s: %s", row.ToolCallID, ended(row))
 			}
@@ -64,13 +84,25 @@ func weigh(s *statement, sub subject, rows []*ledger.Row, content Content) (Mark
 		return Contradicted, fmt.Sprintf("no such call ended with exit code %s; the last, %s, with %s", s.exit, last.ToolCallID, ended(last))
 	}
 	good := func(row *ledger.Row) bool { return row.Status == ledger.StatusSuccess }
-	switch s.says {
-	case failed:
-		if bad := slices.IndexFunc(ran, func(row *ledger.Row) bool { return !good(row) }); bad >= 0 {
-			return Supported, fmt.Sprintf("%s: %s", ran[bad].ToolCallID, ended(ran[bad]))
+	says := s.says
+	if says == ran && sub.itself {
+		says = succeeded // who says that he deployed it says that it worked
+	}
+	switch says {
+	case failed, both:
+		bad := slices.IndexFunc(started, func(row *ledger.Row) bool { return !good(row) })
+		switch {
+		case bad < 0 && says == both:
+			return WithoutEvidence, fmt.Sprintf("no such call failed; the last, %s, ended with %s", last.ToolCallID, ended(last))
+		case bad < 0:
+			return Contradicted, fmt.Sprintf("no such call failed; the last, %s, ended with %s", last.ToolCallID, ended(last))
+		case says == failed:
+			return Supported, fmt.Sprintf("%s: %s", started[bad].ToolCallID, ended(started[bad]))
 		}
-		return Contradicted, fmt.Sprintf("no such call failed; the last, %s, ended with %s", last.ToolCallID, ended(last))
 	case succeeded:
+		if i := slices.IndexFunc(started, good); sub.any && i >= 0 {
+			return Supported, fmt.Sprintf("%s: %s", started[i].ToolCallID, ended(started[i]))
+		}
 		if !good(last) {
 			return Contradicted, fmt.Sprintf("the last such call, %s, ended with %s", last.ToolCallID, ended(last))
 		}
@@ -78,7 +110,7 @@ func weigh(s *statement, sub subject, rows []*ledger.Row, content Content) (Mark
 			return WithoutEvidence, fmt.Sprintf("%s: %s, which may be that of the last command of its script only", last.ToolCallID, ended(last))
 		}
 	}
-	if mark, why := s.counts(ran, content); mark != Supported {
+	if mark, why := s.counts(started, content); mark != Supported {
 		return mark, why
 	}
 	return Supported, fmt.Sprintf("%s: %s", last.ToolCallID, ended(last))

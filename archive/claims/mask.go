@@ -3,72 +3,123 @@ package claims
 import (
 	"encoding/json"
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 
 	"toolrun/archive/ledger"
 )
 
 // shells run a script that is an argument.
-var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "zsh": true, "ksh": true, "ash": true, "busybox": true, "fish": true}
+var shells = map[string]bool{"sh": true, "bash": true, "rbash": true, "dash": true, "zsh": true, "ksh": true, "mksh": true, "ash": true, "busybox": true,
+	"fish": true, "csh": true, "tcsh": true, "nu": true, "pwsh": true}
 
 // Masked tells whether the exit code of a call may be that of another program than the one that was asked for: the call is a
-// script of a shell that goes on after a failure, by a pipe, ";", "||", "&", a newline, "!", or a trap. A script under
-// "set -e" (and pipefail, where it has pipes) goes on after none. Where argv is not kept, nothing is known: masked.
+// script of a shell that goes on after a failure, by a pipe, ";", "||", "&", a newline, "!", or a trap; or one that the row
+// does not have, since the shell read it from its standard input. A script under "set -e" (and pipefail, where it has pipes)
+// goes on after none, as long as it has no "&&" before its end, which "set -e" lets pass, and takes back nothing. Where argv is
+// not kept, nothing is known: masked.
 func Masked(row *ledger.Row) bool {
 	script, options, known := scriptOf(row)
 	return !known || masks(script, options)
 }
 
-// scriptOf is the script that a shell runs, "" where the call is none; options are those before it.
+// scriptOf is the script that a shell runs, "" where the call is none; options are those before it. The shell may stand behind
+// other programs (env, timeout, sudo, docker exec): the first word that names one and has a script counts.
 func scriptOf(row *ledger.Row) (script, options string, known bool) {
 	var argv []string
 	if json.Unmarshal(row.Argv.Raw(), &argv) != nil {
 		return "", "", false
 	}
 	for i, word := range argv {
-		if !shells[path.Base(word)] || i > 0 && !wraps(argv[:i]) {
+		if !shells[path.Base(word)] {
 			continue
 		}
-		for _, arg := range argv[i+1:] {
-			if strings.HasPrefix(arg, "-") || strings.HasPrefix(arg, "+") {
-				options += arg
-				continue
-			}
-			if strings.Contains(options, "c") {
-				return arg, options, true
-			}
-			return "", "", true // a file: what it does is not in the row, as of any program
+		script, options, kind := shellScript(argv[i+1:])
+		switch {
+		case kind == inline:
+			return script, options, true
+		case kind == stdin && (i == 0 || wrapped(argv[:i])):
+			return "", "", false
 		}
 	}
 	return "", "", true
 }
 
-// wraps tells whether what stands before a shell in argv only starts it.
-func wraps(before []string) bool {
+// where a shell takes its script from.
+type scriptKind int
+
+const (
+	file   scriptKind = iota // what it does is not in the row, as of any program
+	inline                   // an argument
+	stdin
+)
+
+// shellScript reads the arguments of a shell: options is what switches something on, in one word.
+func shellScript(args []string) (script, options string, kind scriptKind) {
+	command := false
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		switch {
+		case strings.HasPrefix(arg, "--") && len(arg) > 2:
+			if arg == "--rcfile" || arg == "--init-file" {
+				i++
+			}
+			continue
+		case arg == "-" || arg == "--":
+			continue
+		case strings.HasPrefix(arg, "-") || strings.HasPrefix(arg, "+"):
+			on := strings.HasPrefix(arg, "-")
+			if on {
+				options += arg[1:]
+				command = command || strings.Contains(arg, "c") || strings.EqualFold(arg, "-Command")
+			}
+			if (strings.HasSuffix(arg, "o") || strings.HasSuffix(arg, "O")) && i+1 < len(args) {
+				if i++; on {
+					options += map[string]string{"errexit": "e", "pipefail": " pipefail "}[args[i]]
+				}
+			}
+			continue
+		case command:
+			return arg, options, inline
+		case strings.Contains(options, "s"):
+			return "", options, stdin
+		}
+		return "", options, file
+	}
+	return "", options, stdin
+}
+
+// wrapped tells whether what stands before a shell in argv only starts it.
+func wrapped(before []string) bool {
 	for _, word := range before {
 		switch path.Base(word) {
-		case "env", "timeout", "nice", "nohup", "setsid", "stdbuf", "time", "xargs", "unshare", "docker", "exec", "run", "--":
+		case "env", "timeout", "nice", "nohup", "setsid", "stdbuf", "time", "xargs", "unshare", "docker", "podman", "kubectl", "exec", "run", "sudo", "doas", "su", "ssh", "chroot", "flock", "script", "--":
 			return true
 		}
 	}
 	return false
 }
 
+// optionWord is an argument of set that switches by letters.
+var optionWord = regexp.MustCompile(`^-[A-Za-z]+$`)
+
 // masks tells whether a script may end with 0 though a command of it failed.
 func masks(script, options string) bool {
 	bare := unquoted(script)
-	strict := strings.Contains(options, "e")
+	strict := strings.Contains(strings.ReplaceAll(options, "pipefail", ""), "e")
 	pipefail := strings.Contains(options, "pipefail")
 	for _, line := range strings.FieldsFunc(bare, func(r rune) bool { return r == ';' || r == '\n' }) {
 		words := strings.Fields(line)
 		if len(words) < 2 || words[0] != "set" {
 			break // set counts from where it stands
 		}
-		strict = strict || strings.HasPrefix(words[1], "-") && strings.Contains(words[1], "e")
-		pipefail = pipefail || strings.Contains(line, "pipefail")
+		strict = strict || optionWord.MatchString(words[1]) && strings.Contains(words[1], "e") || slices.Contains(words, "errexit") && words[1] == "-o"
+		pipefail = pipefail || strings.HasPrefix(words[1], "-") && slices.Contains(words, "pipefail")
 		bare = strings.TrimLeft(strings.TrimPrefix(strings.TrimSpace(bare), strings.TrimSpace(line)), " ;\n\t")
 	}
 	bare = strings.Trim(bare, " ;\n\t")
+	passed := false // "&&": what stands before it may fail, and set -e does not look
 	for i := 0; i < len(bare); i++ {
 		next := byte(0)
 		if i+1 < len(bare) {
@@ -76,7 +127,7 @@ func masks(script, options string) bool {
 		}
 		switch bare[i] {
 		case ';', '\n':
-			if !strict {
+			if !strict || passed {
 				return true
 			}
 		case '|':
@@ -84,8 +135,9 @@ func masks(script, options string) bool {
 				return true
 			}
 		case '&':
-			if next == '&' { // a failure ends it
+			if next == '&' { // a failure ends it, where it stands last
 				i++
+				passed = true
 			} else if i == 0 || bare[i-1] != '>' && next != '>' && bare[i-1] != '<' {
 				return true
 			}
@@ -99,11 +151,15 @@ func masks(script, options string) bool {
 			if next == '(' {
 				return true
 			}
+		case '(':
+			if next == ')' || i > 0 && bare[i-1] == '<' { // a function takes the place of a command; <( is waited for by nobody
+				return true
+			}
 		}
 	}
-	for _, word := range strings.Fields(bare) {
+	for _, word := range strings.FieldsFunc(bare, func(r rune) bool { return strings.ContainsRune(" \t\n;(){}", r) }) {
 		switch word {
-		case "trap", "if", "while", "until", "for", "case", "eval":
+		case "trap", "if", "while", "until", "for", "select", "case", "eval", "coproc", "set", "alias", "function":
 			return true
 		}
 	}

@@ -11,36 +11,66 @@ import (
 // subject is what a claim is about: which rows would have to say it.
 type subject struct {
 	what string
-	is   func(*ledger.Row) bool
+	is   func(*ledger.Row, Content) bool
+
+	itself     bool // the word for it says that it worked
+	any        bool // one call that worked is enough, whatever later ones did
+	everything bool // all that was checked, whatever that was
 }
 
 // activity is a kind of work that sentences and calls name by words.
 type activity struct {
 	what     string
 	sentence *regexp.Regexp
-	row      *regexp.Regexp // in the name of a tool or in its argv
+	row      *regexp.Regexp // in the words that name a call
 	itself   bool           // the word is the claim; else it needs one that says how it ended, or that it ran
+	check    bool           // it tells whether the work is good
 }
 
-var activities = []activity{
-	{"tests", regexp.MustCompile(`(?i)\b(?:tests?|testsuite|specs?|pytest|unittest|jest|vitest|mocha|rspec|phpunit)\b`), regexp.MustCompile(`(?i)test|spec\b|rspec|jest|mocha|tox\b|nox\b|check\b|verify`), false},
-	{"a build", regexp.MustCompile(`(?i)\b(?:build|builds|built|compile[sd]?|compilation)\b`), regexp.MustCompile(`(?i)build|compile|make\b|tsc\b|cargo|webpack|vite|gradle|mvn|bazel|go (?:install|vet)`), false},
-	{"a linter", regexp.MustCompile(`(?i)\b(?:lint|linter|linting|eslint|ruff|flake8|staticcheck|mypy|type-?checks?|type-?checker|clippy)\b`), regexp.MustCompile(`(?i)lint|ruff|flake8|staticcheck|mypy|pyright|tsc\b|vet\b|clippy|check`), false},
-	{"a deployment", regexp.MustCompile(`(?i)\b(?:deployed|redeployed|deploys|deployment|rolled out|shipped|went live)\b`), regexp.MustCompile(`(?i)deploy|rollout|roll_out|kubectl|helm|terraform|ansible|ship\b|release|publish`), true},
-	{"a release", regexp.MustCompile(`(?i)\b(?:released|published|tagged)\b`), regexp.MustCompile(`(?i)release|publish|deploy|upload|twine|tag\b`), true},
-	{"a push", regexp.MustCompile(`(?i)\bpushed\b`), regexp.MustCompile(`(?i)push`), true},
-	{"a commit", regexp.MustCompile(`(?i)\bcommitted\b`), regexp.MustCompile(`(?i)commit`), true},
-	{"a merge", regexp.MustCompile(`(?i)\bmerged\b`), regexp.MustCompile(`(?i)merge`), true},
-	{"a message sent", regexp.MustCompile(`(?i)\b(?:sent|emailed|e-mailed|notified)\b`), regexp.MustCompile(`(?i)send|mail|notif|post|slack|publish`), true},
-	{"an installation", regexp.MustCompile(`(?i)\b(?:installed|upgraded)\b`), regexp.MustCompile(`(?i)install|upgrade|pip\b|npm\b|apt|uv\b|add\b`), true},
-	{"a migration", regexp.MustCompile(`(?i)\b(?:migrated|migrations?)\b`), regexp.MustCompile(`(?i)migrat`), false},
-	{"a benchmark", regexp.MustCompile(`(?i)\b(?:benchmarks?|benchmarked)\b`), regexp.MustCompile(`(?i)bench`), false},
+func (a activity) subject() subject {
+	return subject{what: a.what, itself: a.itself, is: func(row *ledger.Row, _ Content) bool { return a.row.MatchString(words(row)) }}
 }
+
+func activityOf(what, sentence, row string) activity {
+	return activity{what: what, sentence: regexp.MustCompile(`(?i)\b(?:` + sentence + `)\b`), row: regexp.MustCompile(`(?i)(?:^|[^a-z])(?:` + row + `)(?:[^a-z]|$)`)}
+}
+
+// activities: what comes first is a check, then what needs a word of how it ended, then what its own word claims.
+var activities = func() (list []activity) {
+	for _, a := range []activity{
+		activityOf("tests", `tests?|testsuite|specs?|pytest|unittest|jest|vitest|mocha|rspec|phpunit`,
+			`tests?|testsuite|pytest|unittest|ctest|specs?|rspec|jest|vitest|mocha|tox|nox|phpunit|\w+(?-i:Tests?)|(?:make|run) check|mvn verify`),
+		activityOf("a build", `build|builds|built|compile[sd]?|compilation`,
+			`re-?build|builds?|compile|assemble|make$|make (?:all|install)|tsc|cargo (?:check|run|install)|webpack|go install|package`),
+		activityOf("a linter", `lint|linter|linting|eslint|ruff|flake8|staticcheck|mypy|type-?checks?|type-?checker|clippy`,
+			`\w*lint|ruff|flake8|staticcheck|mypy|pyright|tsc|vet|clippy|type-?check`),
+	} {
+		a.check = true
+		list = append(list, a)
+	}
+	list = append(list,
+		activityOf("a migration", `migrated|migrations?`, `\w*migrat\w*`),
+		activityOf("a benchmark", `benchmarks?|benchmarked`, `\w*bench\w*`))
+	for _, a := range []activity{
+		activityOf("a deployment", `deployed|redeployed|deploys?|deployment|rolled out|shipped|went live`,
+			`\w*deploy\w*|roll-?_?out|kubectl (?:apply|create|replace|set)|helm (?:install|upgrade)|terraform apply|ansible-playbook|ship|release|publish`),
+		activityOf("a release", `releases?|released|published|tagged`, `releases?|publish|deploy|upload|twine|tag`),
+		activityOf("a push", `pushed`, `push`),
+		activityOf("a commit", `committed`, `commit`),
+		activityOf("a merge", `merged`, `merge`),
+		activityOf("a message sent", `sent|emailed|e-mailed|notified`, `send\w*|e?-?mail\w*|notif\w*|post|slack`),
+		activityOf("an installation", `installed|upgraded|installation`, `\w*install|upgrade|apt-get|(?:npm|pnpm|yarn|bun|uv|poetry|cargo|pipx?3?) (?:add|ci|i|sync)|go get`),
+	} {
+		a.itself = true
+		list = append(list, a)
+	}
+	return list
+}()
 
 var (
 	happened = regexp.MustCompile(`(?i)\b(?:ran|rerun|re-ran|executed|performed|have run|has run|was run|were run|applied)\b`)
-	actor    = regexp.MustCompile(`(?i)^(?:\W*)(?:successfully |also |then |now |done[:,]? )*(?:deployed|redeployed|released|published|tagged|pushed|committed|merged|sent|emailed|notified|installed|upgraded|rolled out|shipped)\b|\b(?:I|we|I've|we've|was|were|is|are|has been|have been|been|it|got|and|then)\b(?: (?:also|now|then|have|has|just|already|successfully|been|finally))* (?:deployed|redeployed|released|published|tagged|pushed|committed|merged|sent|emailed|e-mailed|notified|installed|upgraded|rolled out|shipped)\b|\bwent live\b|\bdeployment\b.*\b(?:succe|complete|done|finished)`)
-	general  = regexp.MustCompile(`(?i)^\W*(?:all|everything)(?: is| are| looks)? (?:green|pass(?:es|ed)?|work(?:s|ed)|fine|ok)\b`)
+	actor    = regexp.MustCompile(`(?i)^(?:\W*)(?:successfully |also |then |now |done[:,]? )*(?:deployed|redeployed|released|published|tagged|pushed|committed|merged|sent|emailed|notified|installed|upgraded|rolled out|shipped)\b|\b(?:I|we|I've|we've|was|were|is|are|has been|have been|been|it|got|and|then)\b(?: (?:also|now|then|have|has|just|already|successfully|been|finally))* (?:deployed|redeployed|released|published|tagged|pushed|committed|merged|sent|emailed|e-mailed|notified|installed|upgraded|rolled out|shipped)\b|\bwent live\b|\b(?:deploy|deployment|release|installation)(?: (?:to \w+|has|have|was|is|run|step|now|then|also))* (?:succe|complete|done|finished|fail|exit)`)
+	general  = regexp.MustCompile(`(?i)(?:^\W*|\b(?:that|and) )(?:all(?: (?:of )?(?:the )?checks?)?|everything)(?: is| are| looks| has| have| now| still)* (?:green|pass(?:es|ed|ing)?|work(?:s|ed|ing)|fine|ok|clean|succeed(?:s|ed)?)\b`)
 )
 
 // subjectsOf finds what a sentence is about; ends tells whether it says that something ran, or how it came out.
@@ -49,19 +79,14 @@ func subjectsOf(text string, ends bool, tools []string) (list []subject) {
 		if !a.sentence.MatchString(text) || a.itself && !actor.MatchString(text) || !a.itself && !ends {
 			continue
 		}
-		list = append(list, subject{a.what, func(row *ledger.Row) bool { return a.row.MatchString(words(row)) }})
+		list = append(list, a.subject())
 	}
 	list = append(list, filesOf(text)...)
 	list = append(list, commandsOf(text, ends, tools)...)
 	if len(list) == 0 && general.MatchString(text) {
-		list = append(list, subject{"everything", func(*ledger.Row) bool { return true }})
+		list = append(list, subject{what: "a test, a build or a linter", is: func(*ledger.Row, Content) bool { return false }, everything: true})
 	}
 	return list
-}
-
-// words are what names a call: its tool and what was executed; not its other arguments, which may be a text about anything.
-func words(row *ledger.Row) string {
-	return row.ToolName.String() + " " + strings.NewReplacer(`","`, " ", `["`, "", `"]`, "").Replace(row.Argv.String())
 }
 
 var (
@@ -78,24 +103,21 @@ func filesOf(text string) (list []subject) {
 	if !done.MatchString(text) || !reads && !writes {
 		return nil
 	}
-	for _, name := range slices.Compact(fileToken.FindAllString(text, -1)) {
+	names := fileToken.FindAllString(text, -1)
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
 		what := "reading " + name
 		if writes && !reads {
 			what = "writing " + name
 		}
-		list = append(list, subject{what, func(row *ledger.Row) bool {
-			if !mentions(row, name) {
+		list = append(list, subject{what: what, itself: true, any: true, is: func(row *ledger.Row, content Content) bool {
+			if !reads && !writer.MatchString(row.ToolName.String()+" "+words(row)) && (row.RiskClass == "READ" || row.RiskClass == "") {
 				return false
 			}
-			return reads || writer.MatchString(words(row)) || row.RiskClass != "READ" && row.RiskClass != ""
+			return mentions(row, name, content)
 		}})
 	}
 	return list
-}
-
-// mentions tells whether an argument has the name.
-func mentions(row *ledger.Row, name string) bool {
-	return strings.Contains(row.InputSummary.String(), name) || strings.Contains(row.Argv.String(), name)
 }
 
 var (
@@ -115,11 +137,11 @@ func commandsOf(text string, ends bool, tools []string) (list []subject) {
 			continue // the name of a file, or of something else
 		}
 		seen[command] = true
-		list = append(list, subject{"`" + command + "`", func(row *ledger.Row) bool { return isCommand(row, command) }})
+		list = append(list, subject{what: "`" + command + "`", is: func(row *ledger.Row, _ Content) bool { return isCommand(row, command) }})
 	}
 	for _, tool := range tools {
 		if len(tool) > 3 && strings.ContainsAny(tool, "_-.") && !seen[tool] && regexp.MustCompile(`(?:^|[^\w-])`+regexp.QuoteMeta(tool)+`(?:$|[^\w-])`).MatchString(text) {
-			list = append(list, subject{tool, func(row *ledger.Row) bool { return row.ToolName.String() == tool }})
+			list = append(list, subject{what: tool, is: func(row *ledger.Row, _ Content) bool { return row.ToolName.String() == tool }})
 		}
 	}
 	return list
@@ -130,7 +152,7 @@ func isCommand(row *ledger.Row, command string) bool {
 	if row.ToolName.String() == command {
 		return true
 	}
-	have := strings.Fields(words(row))
+	have := strings.Fields(row.ToolName.String() + " " + strings.Join(argvOf(row), " "))
 	for _, word := range strings.Fields(command) {
 		if !slices.ContainsFunc(have, func(w string) bool { return w == word || strings.HasSuffix(w, "/"+word) }) {
 			return false
