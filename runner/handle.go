@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -32,8 +30,11 @@ type handle struct {
 
 	mu       sync.Mutex
 	began    time.Time
-	column   int         // bytes of the line that is being typed
-	idle     *time.Timer // nil: it may be idle
+	line     sandbox.Line // that is being typed
+	users    int          // calls that use it now
+	idle     *time.Timer  // runs while there are none; nil: it may be idle
+	unused   time.Time    // since then
+	takes    int          // how often something was taken of out
 	captures []*capture
 	reply    Reply // after ended
 }
@@ -87,12 +88,21 @@ func (h *handle) attempt(ctx context.Context) (reply Reply) {
 	return h.call.attempt(ctx)
 }
 
-// touch says that a call uses the handle: it is not idle.
-func (h *handle) touch() {
+// use says that a call uses the handle, until the function that it returns is called: it is not idle.
+func (h *handle) use() (done func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.users++
 	if h.idle != nil {
-		h.idle.Reset(h.tool.Idle)
+		h.idle.Stop()
+	}
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.users--; h.users == 0 && h.idle != nil && h.runs() {
+			h.unused = time.Now()
+			h.idle.Reset(h.tool.Idle)
+		}
 	}
 }
 
@@ -106,8 +116,14 @@ func (h *handle) watchIdle() {
 	if !h.runs() {
 		return
 	}
+	h.unused = time.Now()
 	h.idle = time.AfterFunc(h.tool.Idle, func() {
-		h.end(&stopped{ledger.OutcomeTimeout, fmt.Sprintf("ended after %v in which no call used it", h.tool.Idle)})
+		h.mu.Lock()
+		idle := h.users == 0 && time.Since(h.unused) >= h.tool.Idle // also now: a call may have come meanwhile
+		h.mu.Unlock()
+		if idle {
+			h.end(&stopped{ledger.OutcomeTimeout, fmt.Sprintf("ended after %v in which no call used it", h.tool.Idle)})
+		}
 	})
 }
 
@@ -120,10 +136,6 @@ func (h *handle) runs() bool {
 		return true
 	}
 }
-
-// lineEnds are the characters that hand a line to the program or drop it: newline, carriage return, and Ctrl-C, D, U, Z
-// and \ (termios(3)).
-const lineEnds = "\n\r\x03\x04\x15\x1a\x1c"
 
 // Errors of handle.send.
 var (
@@ -138,7 +150,8 @@ func (h *handle) send(text []byte, eof bool) error {
 	if !h.runs() {
 		return errEnded
 	}
-	if h.tool.Terminal != (catalog.Terminal{}) && sandbox.LineTooLong(slices.Concat(make([]byte, h.column), text)) {
+	line := h.line
+	if fits := line.Type(text); h.tool.Terminal != (catalog.Terminal{}) && !fits {
 		return errLineTooLong
 	}
 	if len(text) > 0 {
@@ -148,11 +161,7 @@ func (h *handle) send(text []byte, eof bool) error {
 			return err
 		}
 	}
-	for _, b := range text {
-		if h.column++; strings.IndexByte(lineEnds, b) >= 0 {
-			h.column = 0
-		}
-	}
+	h.line = line
 	if eof {
 		h.input.Close()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"toolrun/archive/ledger"
 	"toolrun/catalog"
@@ -14,7 +15,8 @@ const keptHandles = 64
 
 // handles are the programs of a run that stay open, and some that have ended.
 type handles struct {
-	most int // open at a time
+	most    int          // open at a time
+	waiting atomic.Int64 // calls that wait for what a program does
 
 	mu      sync.Mutex
 	list    []*handle // in order of their start

@@ -153,7 +153,13 @@ func (c *call) shown() held.Call {
 		s.Network = append(s.Network, c.rules.Text(place))
 	}
 	if plan := c.r.plans[t.Name]; plan != nil {
-		if argv := c.args.Argv(); argv != nil {
+		argv := c.args.Argv()
+		if t.Verb == catalog.VerbSend { // the program that it is typed into
+			if h := c.r.handles.find(c.args.Text(catalog.ArgHandle), c.row.SessionID.String(), t.Base); h != nil {
+				argv = h.call.args.Argv()
+			}
+		}
+		if argv != nil {
 			s.Argv = c.rules.Strings(argv)
 		}
 		s.Cwd = c.rules.Text(plan.dir)

@@ -79,7 +79,7 @@ func (c *call) check(arguments json.RawMessage) {
 		c.problem = err
 		return
 	}
-	if c.tool.Terminal != (catalog.Terminal{}) && sandbox.LineTooLong(args.Stdin()) {
+	if c.tool.Terminal != (catalog.Terminal{}) && !new(sandbox.Line).Type(args.Stdin()) {
 		c.problem = &catalog.ArgumentError{Field: strings.Join(c.tool.StdinParams(), ", "), Problem: lineTooLong}
 		return
 	}

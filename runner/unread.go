@@ -1,6 +1,9 @@
 package runner
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // unreadBytes is what is kept of a stream that nobody reads; all of it is in the store when the program has ended.
 const unreadBytes = 256 << 10
@@ -41,26 +44,31 @@ func (u *unread) signal() {
 	}
 }
 
-// peek is what is unread; more is closed when that has changed.
-func (u *unread) peek() (text []byte, written int64, more <-chan struct{}) {
+// state is how many bytes are unread, and how many were ever written; more is closed when that has changed.
+func (u *unread) state() (n int, written int64, more <-chan struct{}) {
 	if u == nil {
-		return nil, 0, nil
+		return 0, 0, nil
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.changed == nil {
 		u.changed = make(chan struct{})
 	}
-	older, newer := u.ring.parts()
-	return append(append(make([]byte, 0, len(older)+len(newer)), older...), newer...), u.n, u.changed
+	return len(u.ring.buf), u.n, u.changed
+}
+
+// peek is what is unread.
+func (u *unread) peek() []byte {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Concat(u.ring.parts())
 }
 
 // take is what is unread, and the number of bytes before it that were dropped. cut may shorten it; the rest stays unread.
 func (u *unread) take(cut func([]byte) int) (dropped int64, text []byte) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	older, newer := u.ring.parts()
-	all := append(append(make([]byte, 0, len(older)+len(newer)), older...), newer...)
+	all := slices.Concat(u.ring.parts())
 	n := cut(all)
 	dropped, u.dropped = u.dropped, 0
 	u.ring = ring{max: unreadBytes}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -39,17 +38,20 @@ func (c *call) start(ctx context.Context) Reply {
 	case <-h.started:
 	case <-h.ended:
 	case <-ctx.Done():
-		h.end(context.Cause(ctx))
+	}
+	cause := causeOf(ctx)
+	if cause != nil { // nobody gets the handle
+		h.end(cause)
 		<-h.ended
 	}
 	h.watchIdle()
 	c.span(started, c.r.now().Sub(started))
 	out := c.capture()
-	end, cause := ending{Outcome: ledger.OutcomeOK, Started: true}, error(nil)
+	end := ending{Outcome: ledger.OutcomeOK, Started: true}
 	select {
 	case <-h.started:
-		if ctx.Err() != nil {
-			end.Outcome, cause = outcomeOfCause(context.Cause(ctx)), context.Cause(ctx)
+		if cause != nil {
+			end.Outcome = outcomeOfCause(cause)
 		}
 		fmt.Fprintln(out, h.id)
 	default:
@@ -89,19 +91,20 @@ func (c *call) use(ctx context.Context) Reply {
 	if h == nil {
 		return c.unfit(catalog.ArgHandle, fmt.Sprintf("is no handle that %s_start gave in this session and run, or one of long ago; %s_list names them", c.tool.Base, c.tool.Base))
 	}
-	h.touch()
-	defer h.touch()
+	defer h.use()()
 	started := c.r.now()
-	waited, no := "", (*Reply)(nil)
+	var waited string
+	var got printed
+	var no *Reply
 	switch c.tool.Verb {
 	case catalog.VerbSend:
 		no = c.send(h)
-	case catalog.VerbRead:
-		waited, no = c.waitFor(ctx, h)
-	case catalog.VerbPoll:
-		waited = c.waitEnd(ctx, h)
+	case catalog.VerbRead, catalog.VerbPoll:
+		waited, got, no = c.wait(ctx, h)
 	case catalog.VerbStop:
-		c.stop(ctx, h)
+		if c.stop(ctx, h); ctx.Err() == nil {
+			got = h.take()
+		}
 	}
 	if no != nil {
 		return *no
@@ -111,29 +114,12 @@ func (c *call) use(ctx context.Context) Reply {
 	if !c.tool.StderrMerge {
 		out = append(out, c.capture())
 	}
+	got.show(out)
 	end, cause := ending{Outcome: ledger.OutcomeOK, Started: true}, causeOf(ctx)
 	if cause != nil {
 		end.Outcome = outcomeOfCause(cause)
-	} else if c.tool.Verb != catalog.VerbSend {
-		c.pass(h, out)
 	}
 	return c.told(c.finish(ctx, end, cause), h, waited)
-}
-
-// pass moves what is unread to the call: the reply shows it, and the row keeps it.
-func (c *call) pass(h *handle, out []*capture) {
-	whole := func(p []byte) int { return len(p) }
-	cut := whole
-	if h.runs() {
-		cut = wholeCharacters
-	}
-	for i, to := range out {
-		dropped, text := h.out[i].take(cut)
-		if dropped > 0 {
-			to.Write([]byte(leftOutMark(false, dropped)))
-		}
-		to.Write(text) // an error of the store comes back from finish
-	}
 }
 
 // unfit refuses the call for what an argument names.
@@ -164,97 +150,6 @@ func (c *call) send(h *handle) *Reply {
 		reply = c.refuse(*refused(ledger.OutcomeBusy, err.Error(), "nothing was typed: read what it prints, and send again when it reads"))
 	}
 	return &reply
-}
-
-// What a call has waited for.
-const (
-	waitedPattern = "pattern"
-	waitedQuiet   = "quiet"
-	waitedEnd     = "end"
-	waitedTime    = "time"
-)
-
-// defaultQuiet is how long a program must be silent where a read says nothing else.
-const defaultQuiet = 200 * time.Millisecond
-
-// waitFor waits for what a read asks for: a pattern in what is unread, output and then quiet, the program's end, or a time.
-func (c *call) waitFor(ctx context.Context, h *handle) (waited string, no *Reply) {
-	var pattern *regexp.Regexp
-	if p := c.args.Text(catalog.ArgPattern); p != "" {
-		var err error
-		if pattern, err = regexp.Compile(p); err != nil {
-			reply := c.unfit(catalog.ArgPattern, "is not a regular expression of RE2")
-			return "", &reply
-		}
-	}
-	quiet, quietAsked := defaultQuiet, pattern == nil
-	if c.args.Has(catalog.ArgQuiet) {
-		quiet, quietAsked = time.Duration(c.args.Int(catalog.ArgQuiet))*time.Millisecond, true
-	}
-	over := time.NewTimer(time.Duration(c.args.Int(catalog.ArgWait)) * time.Millisecond)
-	defer over.Stop()
-	silent := time.NewTimer(quiet)
-	defer silent.Stop()
-	seen := int64(-1)
-	for {
-		running := h.runs() // before the look: what came before its end is seen
-		out, n, more := h.out[0].peek()
-		errs, m, moreErrs := h.out[1].peek()
-		if pattern != nil && (c.matches(pattern, out) || c.matches(pattern, errs)) {
-			return waitedPattern, nil
-		}
-		if !running {
-			return waitedEnd, nil
-		}
-		if n+m != seen {
-			silent.Reset(quiet)
-			seen = n + m
-		}
-		var quietNow <-chan time.Time
-		if quietAsked && len(out)+len(errs) > 0 {
-			quietNow = silent.C
-		}
-		select {
-		case <-more:
-		case <-moreErrs:
-		case <-h.ended:
-		case <-quietNow:
-			return waitedQuiet, nil
-		case <-over.C:
-			return waitedTime, nil
-		case <-ctx.Done():
-			return "", nil
-		}
-	}
-}
-
-// matches holds the pattern against the bytes, and at a terminal against the text that they draw.
-func (c *call) matches(pattern *regexp.Regexp, text []byte) bool {
-	if len(text) == 0 {
-		return false
-	}
-	if pattern.Match(text) {
-		return true
-	}
-	if c.tool.Terminal == (catalog.Terminal{}) {
-		return false
-	}
-	s := screen{rules: c.rules, size: c.tool.Terminal}
-	return pattern.MatchString(s.plain(text[max(0, len(text)-screenBytes):]))
-}
-
-// waitEnd waits for the program's end, at most as long as a poll says.
-func (c *call) waitEnd(ctx context.Context, h *handle) string {
-	over := time.NewTimer(time.Duration(c.args.Int(catalog.ArgWait)) * time.Millisecond)
-	defer over.Stop()
-	select {
-	case <-h.ended:
-		return waitedEnd
-	case <-over.C:
-		return waitedTime
-	case <-ctx.Done():
-		return ""
-	}
 }
 
 // stop ends the program: by the end of its input, where it has one, else at once.
@@ -293,45 +188,4 @@ func (c *call) list(ctx context.Context) Reply {
 	out := c.capture()
 	out.Write([]byte(b.String()))
 	return c.finish(ctx, ending{Outcome: ledger.OutcomeOK, Started: true}, nil)
-}
-
-// wholeCharacters is how much of p can be shown by itself: not the beginning of a character, or of an escape sequence.
-func wholeCharacters(p []byte) int {
-	n := len(endAtRune(p))
-	for i := n - 1; i >= 0 && i >= n-64; i-- {
-		if p[i] == 0x1b {
-			if !sequenceEnds(p[i:n]) {
-				return i
-			}
-			break
-		}
-	}
-	return n
-}
-
-// sequenceEnds tells whether an escape sequence (ECMA-48) that begins p is whole.
-func sequenceEnds(p []byte) bool {
-	if len(p) < 2 {
-		return false
-	}
-	switch p[1] {
-	case '[':
-		for _, b := range p[2:] {
-			if b >= 0x40 && b <= 0x7e {
-				return true
-			}
-		}
-		return false
-	case ']', 'P', 'X', '^', '_':
-		for i, b := range p[2:] {
-			if b == 0x07 || b == '\\' && p[i+1] == 0x1b {
-				return true
-			}
-		}
-		return false
-	}
-	if p[1] >= 0x20 && p[1] <= 0x2f {
-		return len(p) > 2
-	}
-	return true
 }

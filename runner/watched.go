@@ -72,7 +72,7 @@ func (w *watched) Copy(id string, to io.Writer, gone <-chan struct{}, follow boo
 		defer c.untap(seen)
 	}
 	for ended := !follow; ; {
-		_, _, more := seen.peek()
+		_, _, more := seen.state()
 		dropped, text := seen.take(func(p []byte) int { return len(p) })
 		if dropped > 0 {
 			text = append([]byte(leftOutMark(false, dropped)), text...)

@@ -16,13 +16,15 @@ type pipes struct {
 	input []byte // not written yet
 	live  *Input // what comes of it while the program runs, nil: nothing
 	tty   bool   // child is a terminal, three times
+	slave int    // keeps the terminal open until the program's end: a program may close all that it has of it, and open it again
 	last  byte   // written to it
+	eof   []byte // what is still to be written of the end of live; nil: that has not come
 	event int
 	keep  int // a descriptor in child that is not ours to close
 }
 
 // noPipes holds no descriptor.
-var noPipes = pipes{child: [3]int{-1, -1, -1}, out: [2]int{-1, -1}, in: -1, event: -1, keep: -1}
+var noPipes = pipes{child: [3]int{-1, -1, -1}, out: [2]int{-1, -1}, in: -1, slave: -1, event: -1, keep: -1}
 
 // open makes the pipes. Small input is written here and now, into the pipe's buffer.
 func (p *pipes) open(c *Command, size Terminal, null int) (err error) {
@@ -81,7 +83,7 @@ func (p *pipes) openTerminal(c *Command, size Terminal) (err error) {
 	if p.out[0], p.child[0], err = openTerminal(size); err != nil {
 		return err
 	}
-	p.child[1], p.child[2] = p.child[0], p.child[0]
+	p.child[1], p.child[2], p.slave = p.child[0], p.child[0], p.child[0]
 	if err := unix.SetNonblock(p.out[0], true); err != nil {
 		return err
 	}
@@ -105,12 +107,27 @@ func (p *pipes) started() {
 	if p.child[1] == p.child[0] {
 		p.child[1] = -1
 	}
-	if p.child[0] == p.keep {
+	if p.child[0] == p.keep || p.child[0] == p.slave {
 		p.child[0] = -1
 	}
 	for i := range p.child {
 		closeFD(&p.child[i])
 	}
+}
+
+// ended says that the program has ended.
+func (p *pipes) ended() {
+	closeFD(&p.slave)
+	if p.live != nil {
+		p.inputEnded()
+	}
+}
+
+// inputEnded says that nobody reads what comes of input.
+func (p *pipes) inputEnded() {
+	p.live.detach()
+	p.live, p.eof = nil, nil
+	closeFD(&p.in)
 }
 
 // feed writes input until the pipe is full. A program that does not read its input is no failure.
@@ -139,14 +156,20 @@ func (p *pipes) feedLive() {
 		return n
 	})
 	switch {
-	case err == nil && (left > 0 || more):
+	case err != nil:
+	case left > 0 || more:
 		return
-	case err == nil && p.tty:
-		writeAll(p.in, endOfInput(p.last))
+	case p.tty:
+		if p.eof == nil {
+			p.eof = endOfInput(p.last)
+		}
+		var n int
+		n, err = writeAll(p.in, p.eof)
+		if p.eof = p.eof[n:]; err == nil && len(p.eof) > 0 {
+			return // it is full
+		}
 	}
-	p.live.detach()
-	p.live = nil
-	closeFD(&p.in)
+	p.inputEnded()
 }
 
 // writeAll writes to a descriptor that does not block what it takes now.
@@ -169,7 +192,7 @@ func writeAll(fd int, b []byte) (n int, err error) {
 // wantsRoom tells whether input waits for room in the pipe.
 func (p *pipes) wantsRoom() bool {
 	if p.live != nil {
-		return p.live.Pending() > 0
+		return p.live.Pending() > 0 || len(p.eof) > 0
 	}
 	return p.in >= 0
 }
@@ -184,7 +207,7 @@ func (p *pipes) close() {
 		p.live.detach()
 	}
 	p.started()
-	for _, fd := range []*int{&p.in, &p.out[0], &p.out[1], &p.event} {
+	for _, fd := range []*int{&p.in, &p.out[0], &p.out[1], &p.slave, &p.event} {
 		closeFD(fd)
 	}
 }

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"os"
+	"strings"
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
@@ -59,16 +60,36 @@ func endOfInput(after byte) []byte {
 	return []byte{eof, eof}
 }
 
-// LineTooLong tells whether input has a line that a terminal would cut, when the program reads it line by line.
-func LineTooLong(input []byte) bool {
-	line := 0
+// Line is the line that is being typed at a terminal, as far as it was typed; its zero value is none.
+type Line struct {
+	n       int  // its bytes
+	literal bool // the next character does not end it
+}
+
+// Characters that hand a line to the program or drop it: newline, carriage return, and Ctrl-C, D, U, Z and \. After
+// Ctrl-V they do not (termios(3), VLNEXT).
+const (
+	lineEnds    = "\n\r\x03\x04\x15\x1a\x1c"
+	literalNext = 0x16
+)
+
+// Type adds what is typed. It is false where a terminal would cut a line of it, when the program reads line by line.
+func (l *Line) Type(input []byte) bool {
 	for _, b := range input {
-		if line++; b == '\n' {
-			line = 0
+		switch {
+		case l.literal:
+			l.n++
+			l.literal = false
+		case strings.IndexByte(lineEnds, b) >= 0:
+			l.n = 0
+		case b == literalNext:
+			l.literal = true
+		default:
+			l.n++
 		}
-		if line > maxCanonical {
-			return true
+		if l.n > maxCanonical {
+			return false
 		}
 	}
-	return false
+	return true
 }

@@ -208,9 +208,93 @@ func TestControlCReachesTheForegroundOfATerminal(t *testing.T) {
 }
 
 func TestALineThatATerminalWouldCutIsTold(t *testing.T) {
-	for n, long := range map[int]bool{4095: false, 4096: true} {
-		if got := LineTooLong([]byte("a\n" + strings.Repeat("x", n) + "\nb")); got != long {
-			t.Errorf("%d bytes: %v", n, got)
+	full := strings.Repeat("x", 4095)
+	for input, fits := range map[string]bool{
+		"a\n" + full + "\nb": true, "a\n" + full + "y\nb": false,
+		full + "\x03" + full: true, full + "\r" + full: true, full + "\x16\n": false, full[1:] + "\x16\n\n" + full: true, "\x16\x16" + full: false,
+	} {
+		if got := new(Line).Type([]byte(input)); got != fits {
+			t.Errorf("%d bytes, %.10q: %v", len(input), input, got)
 		}
+		var typed Line
+		if got := typed.Type([]byte(input[:100])) && typed.Type([]byte(input[100:])); got != fits {
+			t.Errorf("%d bytes in two parts: %v", len(input), got)
+		}
+	}
+}
+
+func TestATerminalThatAProgramClosesAndOpensAgainIsReadToItsEnd(t *testing.T) {
+	b := terminalBox(t, Terminal{24, 80})
+	out := newScreen()
+	r := b.Run(t.Context(), shell("echo before; exec <&- >&- 2>&-; sleep 0.3; echo after >/dev/tty; exit 4", out))
+	if r.Outcome != Exited || r.ExitCode != 4 || out.String() != "before\r\nafter\r\n" {
+		t.Errorf("%v, code %d: %q", r.Err, r.ExitCode, out)
+	}
+}
+
+func TestInputThatNobodyCanReadAnyMoreIsNotTaken(t *testing.T) {
+	b := terminalBox(t, Terminal{})
+	out, in := newScreen(), new(Input)
+	c := shell("exec <&-; echo closed; sleep 30", out)
+	c.Input = in
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan Result, 1)
+	go func() { ended <- b.Run(ctx, c) }()
+	out.await(t, "closed")
+	var err error
+	for end := time.Now().Add(10 * time.Second); err == nil && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		err = in.Write(nil) // says whether it would be taken, and leaves nothing that could not be written
+	}
+	if !errors.Is(err, ErrInputEnded) {
+		t.Errorf("input for a program that has closed its stdin: %v", err)
+	}
+	cancel()
+	<-ended
+}
+
+// A program that does not read for a while gets all that was typed, and then the end, though its terminal was full.
+func TestATerminalThatWasFullComesToItsEnd(t *testing.T) {
+	b := terminalBox(t, Terminal{24, 80})
+	out, in := newScreen(), new(Input)
+	c := shell("echo up; until [ -e /tmp/go ]; do sleep 0.05; [ $((i=i+1)) -lt 8 ] || touch /tmp/go; done; wc -c", out)
+	c.Input = in
+	ended := make(chan Result, 1)
+	go func() { ended <- b.Run(t.Context(), c) }()
+	out.await(t, "up")
+	line := strings.Repeat("x", 999) + "\n"
+	if err := in.Write([]byte(strings.Repeat(line, 1000))); err != nil {
+		t.Fatal(err)
+	}
+	in.Close()
+	if r := <-ended; r.ExitCode != 0 || !strings.HasSuffix(out.String(), "1000000\r\n") {
+		t.Errorf("%v, code %d: %q", r.Outcome, r.ExitCode, out)
+	}
+}
+
+// Whoever waits for room at a terminal must not wait busily.
+func TestATerminalThatIsFullCostsNothing(t *testing.T) {
+	for name, size := range map[string]Terminal{"pipes": {}, "terminal": {24, 80}} {
+		t.Run(name, func(t *testing.T) {
+			b := terminalBox(t, size)
+			out, in := newScreen(), new(Input)
+			c := shell("echo up; exec sleep 30", out)
+			c.Input = in
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan Result, 1)
+			go func() { ended <- b.Run(ctx, c) }()
+			out.await(t, "up")
+			for in.Write([]byte(strings.Repeat("y", 999)+"\n")) == nil {
+			}
+			in.Close()
+			var before, after unix.Rusage
+			unix.Getrusage(unix.RUSAGE_SELF, &before)
+			time.Sleep(500 * time.Millisecond)
+			unix.Getrusage(unix.RUSAGE_SELF, &after)
+			used := time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
+			cancel()
+			if r := <-ended; r.Outcome != Cancelled || used > 250*time.Millisecond {
+				t.Errorf("outcome %v, %v of CPU in half a second", r.Outcome, used)
+			}
+		})
 	}
 }

@@ -76,9 +76,9 @@ func (c *call) watch(ctx context.Context) {
 		for i, fd := range [slots]int{int(c.room.lane.programFD), p.event, p.out[0], p.out[1], p.in} {
 			fds[i] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
 		}
-		fds[slotStdin].Events = unix.POLLOUT
-		if !p.wantsRoom() {
-			fds[slotStdin].Fd = -1
+		fds[slotStdin].Events = 0 // only POLLERR: nobody reads it any more
+		if p.wantsRoom() {
+			fds[slotStdin].Events = unix.POLLOUT
 		}
 		if ended {
 			fds[slotProgram].Fd = -1
@@ -98,7 +98,10 @@ func (c *call) watch(ctx context.Context) {
 			}
 			p.feed()
 		}
-		if fds[slotStdin].Revents != 0 {
+		switch got := fds[slotStdin].Revents; {
+		case got&unix.POLLERR != 0 && p.live != nil:
+			p.inputEnded()
+		case got != 0:
 			p.feed()
 		}
 		for i, w := range [2]io.Writer{c.cmd.Stdout, c.cmd.Stderr} {
@@ -120,6 +123,7 @@ func (c *call) watch(ctx context.Context) {
 		if fds[slotProgram].Revents != 0 && !ended {
 			ended = true
 			c.reap()
+			p.ended()
 			if !c.killed {
 				giveUp = time.Now().Add(helperGrace)
 			}
