@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -13,7 +14,12 @@ import (
 // This file is all that the runner writes to the archive, in the order of a call's life.
 
 // unavailable says to the caller that the record cannot be written.
-func unavailable(err error) error { return fmt.Errorf("%w: %w", ErrLedgerUnavailable, err) }
+func unavailable(err error) error {
+	if errors.Is(err, ErrLedgerUnavailable) {
+		return err // the archive has said so
+	}
+	return fmt.Errorf("%w: %w", ErrLedgerUnavailable, err)
+}
 
 // putInput stores the input object and returns its name; with payloads "hash" only its name is kept.
 func (r *Runner) putInput(input redact.JSON) (hash string, err error) {

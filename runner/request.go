@@ -26,7 +26,7 @@ func (why Interrupted) Error() string { return "call interrupted: " + string(why
 func (why Interrupted) Is(target error) bool { return target == ErrInterrupted }
 
 // ErrLedgerUnavailable: the record of a call cannot be written, so the tool did not run and no row exists.
-var ErrLedgerUnavailable = errors.New("ledger unavailable")
+var ErrLedgerUnavailable = ledger.ErrUnavailable
 
 // Request is one call as it came in: nothing of it has been checked but that Name is a string.
 type Request struct {

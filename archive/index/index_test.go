@@ -80,18 +80,24 @@ func try(t *testing.T, dir, statement string, f index.Filter) (string, error) {
 	for _, damage := range db.Damaged {
 		lines = append(lines, "!"+strings.TrimPrefix(damage.Error(), dir+"/"))
 	}
-	rows, _, err := db.Query(statement)
-	if err != nil {
-		return "", err
-	}
-	for values, ok := rows.Next(); ok; values, ok = rows.Next() {
-		var cells []string
-		for _, v := range values {
-			cells = append(cells, fmt.Sprint(v))
+	for at := 0; strings.TrimSpace(statement[at:]) != ""; {
+		rows, next, err := db.Query(statement, at)
+		if err != nil {
+			return "", err
 		}
-		lines = append(lines, strings.Join(cells, "|"))
+		for values, ok := rows.Next(); ok; values, ok = rows.Next() {
+			var cells []string
+			for _, v := range values {
+				cells = append(cells, fmt.Sprint(v))
+			}
+			lines = append(lines, strings.Join(cells, "|"))
+		}
+		if err := rows.Close(); err != nil {
+			return "", err
+		}
+		at = next
 	}
-	return strings.Join(lines, "\n"), rows.Close()
+	return strings.Join(lines, "\n"), nil
 }
 
 const counts = "SELECT COUNT(*), COUNT(DISTINCT tool_call_id), COUNT(DISTINCT seq) FROM tool_calls"
@@ -108,7 +114,7 @@ func TestEveryKeyIsAColumnInItsOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	rows, _, err := db.Query("SELECT * FROM tool_calls")
+	rows, _, err := db.Query("SELECT * FROM tool_calls", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +262,7 @@ func TestStatementThatDoesMoreThanReadIsRefused(t *testing.T) {
 		"DELETE FROM tool_calls", "UPDATE tool_calls SET status = 'success'", "INSERT INTO tool_calls (seq) VALUES (9)", "DROP TABLE tool_calls",
 		"CREATE TABLE x (a)", "CREATE TEMP TABLE x (a)", "CREATE TEMP VIEW tool_calls AS SELECT 1", "ATTACH '" + filepath.Join(dir, "x.db") + "' AS x", "DETACH main",
 		"PRAGMA user_version", "PRAGMA query_only = 0", "BEGIN", "SAVEPOINT a", "VACUUM", "VACUUM INTO '" + filepath.Join(dir, "y.db") + "'", "REINDEX", "ANALYZE",
-		"SELECT * FROM pragma_table_info('tool_calls')", "WITH a AS (SELECT 1) DELETE FROM tool_calls",
+		"SELECT * FROM pragma_journal_mode", "PRAGMA table_info(tool_calls); DELETE FROM tool_calls", "WITH a AS (SELECT 1) DELETE FROM tool_calls",
 	} {
 		if got, err := try(t, dir, statement, index.Filter{}); !errors.Is(err, index.ErrRefused) {
 			t.Errorf("%s: %q, %v", statement, got, err)
@@ -269,6 +275,25 @@ func TestStatementThatDoesMoreThanReadIsRefused(t *testing.T) {
 		t.Error("an extension")
 	}
 	if got := ask(t, dir, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4) SELECT SUM(i) FROM n", index.Filter{}); got != "10" {
+		t.Error(got)
+	}
+}
+
+func TestAWrongStatementIsToldWithItsPlace(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	add(t, dir, 0, 1, nil)
+	for statement, want := range map[string]string{
+		"SELECT tool_name FORM tool_calls":            `sql: line 1, column 23: near "tool_calls": syntax error`,
+		"SELECT seq,\n  nosuch\nFROM tool_calls":      "sql: line 2, column 3: no such column: nosuch",
+		"SELECT 'äöü' AS a, nosuch FROM tool_calls":   "sql: line 1, column 20: no such column: nosuch",
+		"SELECT 1;\nSELECT 2;\n\nSELECT 3 FROM x y z": `sql: line 4, column 19: near "z": syntax error`,
+		"SELECT (1": "sql: incomplete input",
+	} {
+		if got, err := try(t, dir, statement, index.Filter{}); err == nil || err.Error() != want {
+			t.Errorf("%s: %q, %v, want %v", statement, got, err, want)
+		}
+	}
+	if got := ask(t, dir, "SELECT name, type FROM pragma_table_info('tool_calls') LIMIT 3", index.Filter{}); got != "tool_call_id|TEXT\nsession_id|TEXT\nturn|INTEGER" {
 		t.Error(got)
 	}
 }

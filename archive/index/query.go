@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -25,7 +27,7 @@ type DB struct {
 }
 
 // ErrRefused means that a statement is none that only reads.
-var ErrRefused = errors.New("only statements that read are allowed: SELECT, WITH, VALUES and EXPLAIN")
+var ErrRefused = errors.New("only statements that read are allowed: SELECT, WITH, VALUES, EXPLAIN and PRAGMA table_info")
 
 // Open opens an index to be asked. What the filter leaves out is not there.
 func Open(ctx context.Context, x *Index, f Filter) (*DB, error) {
@@ -77,13 +79,18 @@ func (f Filter) where() string {
 // does not count as a write, and what would have another meaning than the person thinks.
 func authorize(action sqlite3.AuthorizerActionCode, name, _, _, _ string) sqlite3.AuthorizerReturnCode {
 	switch action {
-	case sqlite3.AUTH_SELECT, sqlite3.AUTH_READ, sqlite3.AUTH_RECURSIVE:
+	case sqlite3.AUTH_SELECT, sqlite3.AUTH_READ, sqlite3.AUTH_RECURSIVE, sqlite3.AUTH_FUNCTION:
 		return sqlite3.AUTH_OK
-	case sqlite3.AUTH_FUNCTION:
-		return sqlite3.AUTH_OK
+	case sqlite3.AUTH_PRAGMA:
+		if slices.Contains(describing, strings.ToLower(name)) {
+			return sqlite3.AUTH_OK
+		}
 	}
 	return sqlite3.AUTH_DENY
 }
+
+// describing are the pragmas that tell what there is to ask, and change nothing.
+var describing = []string{"table_info", "table_xinfo", "table_list", "index_list", "index_info", "function_list"}
 
 // Rows is the answer to one statement.
 type Rows struct {
@@ -94,22 +101,24 @@ type Rows struct {
 // Value is one value: nil, an int64, a float64, a string, or a []byte.
 type Value any
 
-// Query prepares the first statement of a text and returns what comes behind it. rows is nil where there is none.
-func (db *DB) Query(text string) (rows *Rows, rest string, err error) {
-	stmt, rest, err := db.conn.Prepare(text)
+// Query prepares the statement of a text that begins at a byte of it, and returns where the next one may begin. rows is nil
+// where there is none.
+func (db *DB) Query(text string, from int) (rows *Rows, next int, err error) {
+	stmt, rest, err := db.conn.Prepare(text[from:])
+	next = len(text) - len(rest)
 	switch {
 	case err != nil:
-		return nil, "", plain(err)
+		return nil, next, placed(text, err)
 	case stmt == nil:
-		return nil, rest, nil
+		return nil, next, nil
 	case !stmt.ReadOnly():
-		return nil, "", errors.Join(ErrRefused, stmt.Close())
+		return nil, next, errors.Join(ErrRefused, stmt.Close())
 	}
 	rows = &Rows{stmt: stmt}
 	for i := range stmt.ColumnCount() {
 		rows.Columns = append(rows.Columns, stmt.ColumnName(i))
 	}
-	return rows, rest, nil
+	return rows, next, nil
 }
 
 // Next reads one row; false is the end, and Close tells whether it was an error.
@@ -150,6 +159,18 @@ func ignoreSame(first, second error) error {
 	return plain(second)
 }
 
+// placed is plain of an error in a text, with the place where the library says it is.
+func placed(text string, err error) error {
+	var e *sqlite3.Error
+	if !errors.As(err, &e) || e.SQL() == "" || !strings.HasSuffix(text, e.SQL()) || errors.Is(err, sqlite3.AUTH) {
+		return plain(err)
+	}
+	before := text[:len(text)-len(e.SQL())]
+	line := strings.Count(before, "\n") + 1
+	column := utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1
+	return fmt.Errorf("sql: line %d, column %d: %s", line, column, message(e))
+}
+
 // plain takes the name of the library out of an error.
 func plain(err error) error {
 	if err == nil {
@@ -161,6 +182,9 @@ func plain(err error) error {
 	case errors.Is(err, sqlite3.INTERRUPT):
 		return context.Canceled
 	}
-	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "sqlite3: "), "SQL logic error: ")
-	return fmt.Errorf("sql: %s", text)
+	return fmt.Errorf("sql: %s", message(err))
+}
+
+func message(err error) string {
+	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "sqlite3: "), "SQL logic error: ")
 }

@@ -52,8 +52,11 @@ var indexes = append([]string{
 	"CREATE INDEX unasked ON tool_calls (risk_class, started_at) WHERE approval_status = 'autonomous'",
 }, views("CREATE VIEW ")...)
 
-// Views are the ready-made questions, by name.
-var Views = []struct{ Name, What, query string }{
+// View is a ready-made question.
+type View struct{ Name, What, query string }
+
+// Views are all of them.
+var Views = []View{
 	{"tool_failure_rates", "each tool with its calls, failures, refusals and the percentage that failed",
 		"SELECT tool_name, COUNT(*) AS calls, SUM(status IN ('error', 'timeout', 'retry')) AS failures, SUM(status = 'blocked') AS refusals, " +
 			"ROUND(100.0 * SUM(status IN ('error', 'timeout', 'retry')) / COUNT(*), 1) AS error_percent FROM tool_calls GROUP BY tool_name"},

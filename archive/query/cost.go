@@ -2,6 +2,7 @@ package query
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -68,11 +69,16 @@ func (c *Cost) add(row *ledger.Row) {
 	}
 	if row.EstimatedCostUSD != nil {
 		c.Priced++
-		if c.USD == nil {
-			c.USD = new(float64)
-		}
-		*c.USD += *row.EstimatedCostUSD
+		addUSD(&c.USD, *row.EstimatedCostUSD)
 	}
+}
+
+// addUSD adds to a sum of at most 6 decimal places, as rows have, so that it has no more of them.
+func addUSD(sum **float64, usd float64) {
+	if *sum == nil {
+		*sum = new(float64)
+	}
+	**sum = math.Round((**sum+usd)*1e6) / 1e6
 }
 
 // String is the sum in dollars as people read it: cents, and more digits where it is less than one cent.

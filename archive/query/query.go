@@ -83,9 +83,10 @@ func Find(d *archive.Dir, callID string, damaged func(error)) (found *ledger.Row
 	return found, err
 }
 
-// FindLike returns the rows with this tool_call_id, those with this client_call_id, and where there are neither those whose
-// tool_call_id begins with it, of these at most the first limit. Only for the last all of the sealed months is read.
-func FindLike(d *archive.Dir, id string, limit int, damaged func(error)) (exact, client, begin []*ledger.Row, err error) {
+// FindLike returns, of the rows that f lets through, those with this tool_call_id, those with this client_call_id, and where
+// there are neither those whose tool_call_id begins with it, of these at most the first limit. Only for the last all of the
+// sealed months is read.
+func FindLike(d *archive.Dir, f Filter, id string, limit int, damaged func(error)) (exact, client, begin []*ledger.Row, err error) {
 	is := func(f *ledger.Fields) bool { return f.Is(columnCall, id) || f.Is(columnClient, id) }
 	told := map[string]bool{} // damage is told once
 	once := func(err error) {
@@ -94,7 +95,7 @@ func FindLike(d *archive.Dir, id string, limit int, damaged func(error)) (exact,
 			damaged(err)
 		}
 	}
-	err = each(Scan{Keep: is, Call: id}.Rows(d), once, func(row *ledger.Row) bool {
+	err = each(Scan{Filter: f, Keep: is, Call: id}.Rows(d), once, func(row *ledger.Row) bool {
 		if row.ToolCallID.String() == id {
 			exact = append(exact, row)
 		} else {
@@ -106,7 +107,7 @@ func FindLike(d *archive.Dir, id string, limit int, damaged func(error)) (exact,
 		return exact, client, nil, err
 	}
 	begins := func(f *ledger.Fields) bool { return bytes.HasPrefix(f.Text(nil, columnCall), []byte(id)) }
-	err = each(Scan{Keep: begins}.Rows(d), once, func(row *ledger.Row) bool {
+	err = each(Scan{Filter: f, Keep: begins}.Rows(d), once, func(row *ledger.Row) bool {
 		if begin = append(begin, row); len(begin) > limit {
 			begin = begin[:limit]
 		}

@@ -59,10 +59,7 @@ func (s *Session) add(row *ledger.Row) {
 		s.Client = row.Client.String()
 	}
 	if row.EstimatedCostUSD != nil {
-		if s.USD == nil {
-			s.USD = new(float64)
-		}
-		*s.USD += *row.EstimatedCostUSD
+		addUSD(&s.USD, *row.EstimatedCostUSD)
 	}
 	// Times of one form and zone sort as strings.
 	s.FirstAt, s.LastAt, s.LastSeq = min(s.FirstAt, row.StartedAt), max(s.LastAt, row.EndedAt), row.Seq

@@ -40,7 +40,12 @@ func (a *app) costCmd() *cobra.Command {
 				return err
 			}
 			seen := damageSeen{a: a}
-			parts, total, err := query.Costs(d, filter, key, func(err error) { seen.note(err) })
+			var parts []query.Cost
+			var total query.Cost
+			err = a.ofSession(d, &filter, &seen, func() (int, error) {
+				parts, total, err = query.Costs(d, filter, key, func(err error) { seen.note(err) })
+				return total.Calls, err
+			})
 			if err != nil {
 				return err
 			}

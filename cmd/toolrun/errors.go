@@ -30,11 +30,15 @@ func (a *app) errorsCmd() *cobra.Command {
 			}
 			seen := damageSeen{a: a}
 			var n query.Tally
-			scan := query.Scan{Filter: filter, Keep: query.Failed(refused), Tally: &n}
-			if !a.flags.json && !csv {
-				scan.Columns = []string{"tool_call_id", "session_id", "tool_name", "status", "started_at", "error_type", "error_message"}
-			}
-			failed, err := collect(query.Joined(d, scan.Rows(d)), &seen)
+			var failed []*ledger.Row
+			err = a.ofSession(d, &filter, &seen, func() (int, error) {
+				scan := query.Scan{Filter: filter, Keep: query.Failed(refused), Tally: &n}
+				if !a.flags.json && !csv {
+					scan.Columns = []string{"tool_call_id", "session_id", "tool_name", "status", "started_at", "error_type", "error_message"}
+				}
+				failed, err = collect(query.Joined(d, scan.Rows(d)), &seen)
+				return n.Calls, err
+			})
 			if err != nil {
 				return err
 			}
@@ -54,21 +58,10 @@ func (a *app) errorsCmd() *cobra.Command {
 	return cmd
 }
 
-// sessionFilter is the filter of a command that takes a session as its argument too.
-func (a *app) sessionFilter(cmd *cobra.Command, args []string) (query.Filter, error) {
-	filter := a.filter()
-	if len(args) == 1 {
-		if filter.Session != "" && filter.Session != args[0] {
-			return filter, usagef(cmd, "two sessions are named: %q and --session %q", args[0], filter.Session)
-		}
-		filter.Session = args[0]
-	}
-	return filter, nil
-}
-
 func (a *app) printErrors(rows []*ledger.Row, n query.Tally) error {
 	if len(rows) > 0 {
-		t := table{columns: []column{{title: ""}, {title: "started"}, {title: "session", gives: true}, {title: "tool"}, {title: "error"}, {title: "call"}, {title: "message", gives: true}}}
+		t := table{columns: []column{{title: ""}, {title: "started", goes: 2}, {title: "session", gives: true, order: 1, goes: 1}, {title: "tool", gives: true, order: 3, least: 8},
+			{title: "error"}, {title: "call", gives: true, order: 2, least: leastID}, {title: "message", gives: true, least: 24}}}
 		for _, row := range rows {
 			m := mark(row)
 			t.add(m, cell{text: row.StartedAt}, cell{row.SessionID.String(), dim}, cell{text: row.ToolName.String()}, cell{string(row.ErrorType), m.colour},

@@ -5,20 +5,22 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"toolrun/archive"
 	"toolrun/archive/ledger"
 	"toolrun/archive/query"
 )
 
-// mostNamed is how many calls are listed where the beginning of an id fits several.
-const mostNamed = 5
+// mostNamed is how many calls or sessions are listed where the beginning of an id fits several.
+const mostNamed = 10
 
 // find returns the rows that a person means by id: the row with this tool_call_id; else the rows of this client call id,
 // as the attempts of one call have; else the one row whose tool_call_id begins so. Damage is errFound where damaged lines
 // were passed over on the way.
 func (a *app) find(d *archive.Dir, id string) (rows []*ledger.Row, damage, err error) {
 	seen := damageSeen{a: a}
-	exact, same, begin, err := query.FindLike(d, id, mostNamed+1, func(err error) { seen.note(err) })
+	exact, same, begin, err := query.FindLike(d, a.filter(), id, mostNamed+1, func(err error) { seen.note(err) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -30,19 +32,61 @@ func (a *app) find(d *archive.Dir, id string) (rows []*ledger.Row, damage, err e
 	case len(begin) == 1:
 		return begin, seen.result(), nil
 	case len(begin) > 1:
-		return nil, nil, errors.Join(fmt.Errorf("several calls begin with %q, name one in full: %s", id, names(begin)), seen.result())
+		var names []string
+		for _, row := range begin {
+			names = append(names, fmt.Sprintf("%s  %s, %s", row.ToolCallID, row.ToolName, row.StartedAt))
+		}
+		return nil, nil, errors.Join(several("calls", id, names), seen.result())
 	}
 	return nil, nil, errors.Join(fmt.Errorf("no call %q in %s", id, d.Path()), seen.result())
 }
 
-// names lists what tells calls apart, and that there are more.
-func names(rows []*ledger.Row) string {
-	var list []string
-	for _, row := range rows[:min(len(rows), mostNamed)] {
-		list = append(list, fmt.Sprintf("%s (%s, %s)", row.ToolCallID, row.ToolName, row.StartedAt))
+// several is the error of a name that begins several ids: it lists them.
+func several(what, begin string, ids []string) error {
+	text := fmt.Sprintf("several %s begin with %q, name one in full:", what, begin)
+	for i, id := range ids {
+		if i == mostNamed {
+			id = "..."
+		}
+		text += "\n  " + strings.ReplaceAll(id, "\n", `\n`)
+		if i == mostNamed {
+			break
+		}
 	}
-	if len(rows) > mostNamed {
-		list = append(list, "...")
+	return errors.New(text)
+}
+
+// sessionFilter is the filter of a command that takes a session as its argument too.
+func (a *app) sessionFilter(cmd *cobra.Command, args []string) (query.Filter, error) {
+	filter := a.filter()
+	if len(args) == 1 {
+		if filter.Session != "" && filter.Session != args[0] {
+			return filter, usagef(cmd, "two sessions are named: %q and --session %q", args[0], filter.Session)
+		}
+		filter.Session = args[0]
 	}
-	return strings.Join(list, ", ")
+	return filter, nil
+}
+
+// ofSession asks about the session that a person means: the one of f, or where nobody has called so, the one whose id begins
+// so, which f is then of. ask tells how many calls there were; none of a session that has others is an answer too.
+func (a *app) ofSession(d *archive.Dir, f *query.Filter, seen *damageSeen, ask func() (calls int, err error)) error {
+	calls, err := ask()
+	if err != nil || calls > 0 || f.Session == "" {
+		return err
+	}
+	ids, err := query.SessionsLike(d, f.Session)
+	switch {
+	case err != nil:
+		return err
+	case len(ids) == 0:
+		return errors.Join(fmt.Errorf("no calls of session %q in %s", f.Session, d.Path()), seen.result())
+	case len(ids) > 1:
+		return errors.Join(several("sessions", f.Session, ids), seen.result())
+	case ids[0] == f.Session:
+		return nil // not in this range
+	}
+	f.Session, seen.quiet = ids[0], true
+	_, err = ask()
+	return err
 }

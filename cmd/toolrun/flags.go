@@ -63,6 +63,9 @@ func (f *flags) check(now time.Time) error {
 		}
 		*end.at = at
 	}
+	if !f.until.IsZero() && f.until.Before(f.since) {
+		return fmt.Errorf("--until %s is before --since %s", f.untilText, f.sinceText)
+	}
 	switch f.logLevel {
 	case "debug", "info", "warn", "error":
 		return f.level.UnmarshalText([]byte(f.logLevel))

@@ -51,18 +51,28 @@ func short(hash string) string {
 	return hash[:min(12, len(hash))]
 }
 
-// cost is an estimated cost, or nothing where none is known.
-func cost(usd *float64) string {
-	if usd == nil {
-		return ""
-	}
-	return fmt.Sprintf("%.4f", *usd)
-}
-
 // list joins words for a sentence.
 func list(words []string) string {
 	if len(words) == 0 {
 		return "none"
 	}
 	return strings.Join(words, ", ")
+}
+
+// wrap breaks a text at spaces into lines of at most so many columns; a longer word has a line of its own.
+func wrap(s string, columns int) (lines []string) {
+	line, w := "", 0
+	for i, word := range strings.Split(s, " ") {
+		n := width(word)
+		switch {
+		case i == 0:
+			line, w = word, n
+		case w+1+n <= columns:
+			line, w = line+" "+word, w+1+n
+		default:
+			lines = append(lines, line)
+			line, w = word, n
+		}
+	}
+	return append(lines, line)
 }

@@ -109,13 +109,12 @@ func (a *app) rootCmd() *cobra.Command {
 		Example:       "  toolrun init && toolrun serve",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cmd.Help()
-		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.flags.check(a.now()); err != nil {
 				return err
+			}
+			if csv := cmd.Flags().Lookup("csv"); csv != nil && csv.Changed && a.flags.json {
+				return errors.New("--csv and --json: choose one")
 			}
 			if err := a.openLog(); err != nil {
 				return err
@@ -137,13 +136,9 @@ func (a *app) rootCmd() *cobra.Command {
 		a.pricesCmd(),
 		a.auditCmd(), a.diagnoseCmd(), a.checkCmd(),
 		a.proveCmd(), a.verifyCmd(), a.archiveCmd(),
-		a.versionCmd(),
+		a.versionCmd(), completionCmd(),
 	)
-	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd()
-	if c, _, err := root.Find([]string{"completion"}); err == nil {
-		c.Short = "Print the script that makes a shell complete commands, flags and tool names."
-		c.Example = "  source <(toolrun completion bash)"
-	}
+	root.SetHelpCommand(helpCmd())
+	namesItsCommands(root)
 	return root
 }

@@ -147,7 +147,7 @@ func (a *app) pageRow(row *ledger.Row, n int, s *pageSession, link func(string) 
 		Input: escape(row.InputSummary.String()), Output: size(row.OutputBytes),
 	}
 	hashes := map[string]string{"input_hash": row.InputHash, "output_hash": string(row.OutputHash), "stderr_hash": string(row.StderrHash)}
-	for _, line := range storyOf(row, nil).rows {
+	for _, line := range (story{row: row}).table(nil).rows {
 		told := storyLine{Key: line[0].text, Value: line[1].text}
 		if hash := hashes[told.Key]; hash != "" && link != nil && row.Payloads != "hash" {
 			told.Link = link(hash)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // printJSON writes v as one line of JSON in which nothing is left that could move a cursor.
@@ -47,6 +48,26 @@ func say(w io.Writer, format string, args ...any) error {
 		}
 	}
 	_, err := fmt.Fprintf(w, format+"\n", args...)
+	return err
+}
+
+// head prints the parts of a line that are not empty, with a dot between them; on a terminal in as many lines as it takes.
+func (a *app) head(parts ...string) error {
+	columns := a.screen().columns
+	var lines []string
+	for _, part := range parts {
+		if part == "" {
+			continue
+		}
+		part = escape(part)
+		last := len(lines) - 1
+		if last < 0 || columns > 0 && width(lines[last]+" · "+part) > columns {
+			lines = append(lines, part)
+		} else {
+			lines[last] += " · " + part
+		}
+	}
+	_, err := fmt.Fprintln(a.stdout, strings.Join(lines, "\n"))
 	return err
 }
 

@@ -2,11 +2,11 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"iter"
 
 	"github.com/spf13/cobra"
 
+	"toolrun/archive"
 	"toolrun/archive/ledger"
 	"toolrun/archive/query"
 )
@@ -20,57 +20,54 @@ func (a *app) sessionCmd() *cobra.Command {
 		Args:        cobra.MaximumNArgs(1),
 		Annotations: exitsAlso(statusFound, statusData),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := a.sessionFilter(cmd, args)
-			if err != nil {
-				return err
-			}
 			d, err := a.openForReading()
 			if err != nil {
 				return err
 			}
 			seen := damageSeen{a: a}
-			if filter.Session == "" {
-				last, err := query.LastSession(d, filter)
-				if err != nil {
-					return err
-				}
-				if last == "" {
-					if _, err := collect((query.Scan{Filter: filter, Columns: []string{}}).Rows(d), &seen); err != nil {
-						return err
-					}
-					if !a.flags.json {
-						a.say("No calls.")
-					}
-					return seen.result()
-				}
-				filter.Session = last
-			}
-			rows, err := collect(query.Joined(d, query.Rows(d, filter)), &seen)
+			rows, err := a.sessionRows(cmd, d, args, &seen)
 			if err != nil {
 				return err
 			}
-			if len(rows) == 0 {
-				return errors.Join(fmt.Errorf("no calls of session %q in %s", filter.Session, d.Path()), seen.result())
-			}
-			if err := a.joinWhereNewer(d, rows); err != nil {
-				return err
+			if len(rows) > 0 {
+				if err := a.joinWhereNewer(d, rows); err != nil {
+					return err
+				}
 			}
 			switch {
 			case a.flags.json:
 				err = a.printRows(rows)
 			case csv:
 				err = a.printRowsCSV(rows)
+			case len(rows) == 0:
+				err = a.say("No calls.")
 			default:
 				err = a.printSession(rows)
 			}
-			if err != nil {
-				return err
-			}
-			return seen.result()
+			return errors.Join(err, seen.result())
 		},
 	}
 	cmd.Flags().BoolVar(&csv, "csv", false, "print CSV: the first 24 keys of each row")
 	return cmd
+}
+
+// sessionRows are the rows of the session that is named, else of the one that called last.
+func (a *app) sessionRows(cmd *cobra.Command, d *archive.Dir, args []string, seen *damageSeen) (rows []*ledger.Row, err error) {
+	filter, err := a.sessionFilter(cmd, args)
+	if err != nil {
+		return nil, err
+	}
+	if filter.Session == "" {
+		if filter.Session, err = query.LastSession(d, filter); err != nil {
+			return nil, err
+		}
+	}
+	// Where nobody has called, all is read, to name what is damaged.
+	err = a.ofSession(d, &filter, seen, func() (int, error) {
+		rows, err = collect(query.Joined(d, query.Rows(d, filter)), seen)
+		return len(rows), err
+	})
+	return rows, err
 }
 
 // collect gathers rows, and names damaged lines on the way.
@@ -111,11 +108,11 @@ func (a *app) printSession(rows []*ledger.Row) error {
 		n.add(row)
 		catalogs[row.CatalogSHA256] = true
 		if row.Client != nil {
-			client = " · " + row.Client.String()
+			client = row.Client.String()
 		}
 	}
 	first, last := rows[0], rows[len(rows)-1]
-	if err := a.say("session %s%s · %s · %s to %s", first.SessionID.String(), client, n.String(), first.StartedAt, last.EndedAt); err != nil {
+	if err := a.head("session "+first.SessionID.String(), client, n.String(), first.StartedAt+" to "+last.EndedAt); err != nil {
 		return err
 	}
 	if len(catalogs) > 1 {

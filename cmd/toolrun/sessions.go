@@ -40,7 +40,7 @@ func (a *app) sessionsCmd() *cobra.Command {
 				return errors.Join(a.printSessionsCSV(sessions), seen.result())
 			}
 			t := table{columns: []column{
-				{title: "session"}, {title: "client"}, {title: "first"}, {title: "last"},
+				{title: "session", gives: true, order: 1, least: leastID}, {title: "client", gives: true, goes: 1}, {title: "first", goes: 2}, {title: "last"},
 				{title: "calls", right: true}, {title: "failed", right: true}, {title: "refused", right: true}, {title: "USD", right: true}}}
 			for _, s := range sessions {
 				t.add(cell{s.SessionID, bold}, cell{text: s.Client}, cell{text: s.FirstAt}, cell{text: s.LastAt}, cell{text: strconv.Itoa(s.Calls)},

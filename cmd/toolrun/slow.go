@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"toolrun/archive/ledger"
 	"toolrun/archive/query"
 )
 
@@ -35,7 +36,13 @@ func (a *app) slowCmd() *cobra.Command {
 				return err
 			}
 			seen := damageSeen{a: a}
-			rows, all, err := query.Slow(d, filter, over, limit, func(err error) { seen.note(err) })
+			var rows []*ledger.Row
+			var all int
+			var n query.Tally
+			err = a.ofSession(d, &filter, &seen, func() (int, error) {
+				rows, all, err = query.Slow(d, filter, over, limit, &n, func(err error) { seen.note(err) })
+				return n.Calls, err
+			})
 			if err != nil {
 				return err
 			}
@@ -45,9 +52,11 @@ func (a *app) slowCmd() *cobra.Command {
 			case csv:
 				err = a.printRowsCSV(rows)
 			case len(rows) == 0:
-				err = a.say("No call took %s or more.", over.String())
+				err = a.say("None of %s took %s or more.", count(n.Calls, "call"), over.String())
 			default:
-				t := table{columns: []column{{title: ""}, {title: "took", right: true}, {title: "tool"}, {title: "ending"}, {title: "started"}, {title: "session", gives: true}, {title: "call"}, {title: "input", gives: true}}}
+				t := table{columns: []column{{title: ""}, {title: "took", right: true}, {title: "tool", gives: true, order: 4, least: 8}, {title: "ending", gives: true, order: 3},
+					{title: "started", goes: 2}, {title: "session", gives: true, order: 1, goes: 1}, {title: "call", gives: true, order: 2, least: leastID},
+					{title: "input", gives: true, least: 16}}}
 				for _, row := range rows {
 					m := mark(row)
 					t.add(m, cell{rowDuration(row), bold}, cell{text: row.ToolName.String()}, cell{ending(row), m.colour}, cell{text: row.StartedAt},

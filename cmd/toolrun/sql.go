@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,9 +34,6 @@ func (a *app) sqlCmd() *cobra.Command {
 		Args:        cobra.MaximumNArgs(1),
 		Annotations: exitsAlso(statusFound, statusData),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if csv && a.flags.json {
-				return usagef(cmd, "--csv and --json: choose one")
-			}
 			db, err := a.openIndex(cmd.Context())
 			if err != nil {
 				return err
@@ -55,7 +53,10 @@ func (a *app) sqlCmd() *cobra.Command {
 				err = s.shell()
 			default:
 				var text []byte
-				if text, err = io.ReadAll(io.LimitReader(a.stdin, maxStatement)); err == nil {
+				if text, err = io.ReadAll(io.LimitReader(a.stdin, maxStatement+1)); err == nil && len(text) > maxStatement {
+					err = usagef(cmd, "over %d bytes of statements on stdin", maxStatement)
+				}
+				if err == nil {
 					err = s.all(string(text))
 				}
 			}
@@ -98,8 +99,8 @@ type sqlSession struct {
 
 // all answers each statement of a text.
 func (s *sqlSession) all(text string) error {
-	for strings.TrimSpace(text) != "" {
-		rows, rest, err := s.db.Query(text)
+	for at := 0; strings.TrimSpace(text[at:]) != ""; {
+		rows, next, err := s.db.Query(text, at)
 		if err != nil {
 			return err
 		}
@@ -108,7 +109,7 @@ func (s *sqlSession) all(text string) error {
 				return err
 			}
 		}
-		text = rest
+		at = next
 	}
 	return nil
 }
@@ -144,9 +145,8 @@ const sqlPage = 1000
 func (s *sqlSession) printTable(rows *index.Rows) error {
 	t := &table{}
 	for _, name := range rows.Columns {
-		t.columns = append(t.columns, column{title: escape(name)})
+		t.columns = append(t.columns, column{title: escape(name), gives: true})
 	}
-	t.columns[len(t.columns)-1].gives = true
 	n := 0
 	for values, ok := rows.Next(); ok; values, ok = rows.Next() {
 		cells := make([]cell, len(values))
@@ -154,26 +154,59 @@ func (s *sqlSession) printTable(rows *index.Rows) error {
 			cells[i] = cell{text: sqlText(v)}
 			switch v.(type) {
 			case int64, float64:
-				t.columns[i].right = true
+				t.columns[i].right, t.columns[i].gives = true, false
 			case nil:
 				cells[i] = cell{"null", dim}
 			}
 		}
 		t.add(cells...)
 		if n++; n%sqlPage == 0 {
-			if err := t.print(s.stdout, s.screen()); err != nil {
+			if err := s.printPage(t, n > sqlPage); err != nil {
 				return err
 			}
 			t.rows = t.rows[:0]
-			for i := range t.columns {
-				t.columns[i].title = ""
-			}
 		}
 	}
 	if len(t.rows) == 0 && (n > 0 || rows.Err() != nil) {
 		return nil
 	}
-	return t.print(s.stdout, s.screen())
+	return s.printPage(t, n > sqlPage)
+}
+
+// printPage prints so many rows of an answer; on a terminal that is too narrow for them a row as a block of lines.
+func (s *sqlSession) printPage(t *table, more bool) error {
+	screen := s.screen()
+	if widths, _ := t.fit(screen.columns); screen.columns > 0 && len(t.rows) > 0 && 2*(len(widths)-1)+sum(widths) > screen.columns {
+		return s.printBlocks(t, screen)
+	}
+	if more {
+		t = &table{columns: slices.Clone(t.columns), rows: t.rows}
+		for i := range t.columns {
+			t.columns[i].title = ""
+		}
+	}
+	return t.print(s.stdout, screen)
+}
+
+func sum(list []int) (n int) {
+	for _, v := range list {
+		n += v
+	}
+	return n
+}
+
+// printBlocks prints each row as the names and values of its columns, a line each, and an empty line behind it.
+func (s *sqlSession) printBlocks(t *table, screen screen) error {
+	for _, row := range t.rows {
+		block := &table{columns: make([]column, 2)}
+		for i, c := range t.columns {
+			block.rows = append(block.rows, []cell{{c.title, dim}, row[i]})
+		}
+		if err := errors.Join(block.printWrapped(s.stdout, screen), s.say("")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // printObjects prints each row as an object whose keys are the columns in their order; where two have one name the second

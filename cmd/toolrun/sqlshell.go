@@ -5,14 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+
+	"toolrun/archive/index"
 )
 
 // shell reads statements from a terminal until it ends. A statement ends with a semicolon, over as many lines as it takes; an error
-// ends the statement and not the shell.
+// ends the statement and not the shell. It keeps no history.
 func (s *sqlSession) shell() error {
 	in := bufio.NewReader(s.stdin)
-	if err := s.say("Table tool_calls. A statement ends with a semicolon; .tables, .schema and .quit."); err != nil {
+	if err := s.say("Table tool_calls. A statement ends with a semicolon. .help tells more, .quit ends."); err != nil {
 		return err
 	}
 	var statement strings.Builder
@@ -29,13 +32,14 @@ func (s *sqlSession) shell() error {
 			return err
 		}
 		if err != nil && line == "" {
+			if strings.TrimSpace(statement.String()) != "" {
+				s.warn("the last statement had no semicolon and was not asked")
+			}
 			return s.say("")
 		}
-		if command := strings.TrimSpace(line); statement.Len() == 0 && strings.HasPrefix(command, ".") {
-			if command == ".quit" || command == ".exit" {
-				return nil
-			}
-			if err := s.command(command); err != nil {
+		if words := strings.Fields(line); statement.Len() == 0 && len(words) > 0 && isCommand(words[0]) {
+			quit, err := s.command(words)
+			if err != nil || quit {
 				return err
 			}
 			continue
@@ -54,15 +58,57 @@ func (s *sqlSession) shell() error {
 	}
 }
 
-// command does what is no statement.
-func (s *sqlSession) command(command string) error {
-	switch command {
-	case ".tables":
-		return s.all("SELECT name, type FROM sqlite_schema WHERE name = 'tool_calls' OR type = 'view' ORDER BY type, name")
-	case ".schema":
-		return s.all("SELECT sql FROM sqlite_schema WHERE name = 'tool_calls' OR type = 'view' ORDER BY type, name")
+// isCommand tells whether a line that begins with this word is no statement. Some words need no dot.
+func isCommand(word string) bool {
+	return strings.HasPrefix(word, ".") || word == "help" || word == "quit" || word == "exit"
+}
+
+// command does what is no statement, and tells whether that was to quit.
+func (s *sqlSession) command(words []string) (quit bool, err error) {
+	switch name := "." + strings.TrimPrefix(words[0], "."); {
+	case (name == ".quit" || name == ".exit") && len(words) == 1:
+		return true, nil
+	case name == ".help" && len(words) == 1:
+		return false, s.help()
+	case name == ".tables" && len(words) == 1:
+		return false, s.all("SELECT name, type FROM sqlite_schema WHERE name = 'tool_calls' OR type = 'view' ORDER BY type, name")
+	case name == ".views" && len(words) == 1:
+		t := &table{columns: []column{{title: "view"}, {title: "what", gives: true}}}
+		for _, v := range index.Views {
+			t.text(v.Name, v.What)
+		}
+		return false, t.print(s.stdout, s.screen())
+	case name == ".schema" && len(words) <= 2:
+		of := "tool_calls"
+		if len(words) == 2 {
+			of = words[1]
+		}
+		if s.known(of) {
+			return false, s.all("SELECT name AS column, type FROM pragma_table_info('" + of + "')")
+		}
+		return false, s.say("%s: no table or view; .tables lists them", of)
 	}
-	return s.say("%s: not known; .tables, .schema and .quit are", command)
+	return false, s.say("%s: not known; .help lists what is", strings.Join(words, " "))
+}
+
+// known tells whether there is such a table or view to ask.
+func (s *sqlSession) known(name string) bool {
+	return name == "tool_calls" || slices.ContainsFunc(index.Views, func(v index.View) bool { return v.Name == name })
+}
+
+func (s *sqlSession) help() error {
+	t := &table{columns: make([]column, 2)}
+	for _, line := range [][2]string{
+		{".tables", "the table and the views"},
+		{".schema [NAME]", "the columns of tool_calls, or of a view"},
+		{".views", "what each view answers"},
+		{".help", "this"},
+		{".quit", "ends, as Ctrl-D does"},
+		{"SELECT ...;", "any statement that only reads, over as many lines as it takes, up to a semicolon"},
+	} {
+		t.text(line[0], line[1])
+	}
+	return t.printWrapped(s.stdout, s.screen())
 }
 
 // complete tells whether a text ends with a semicolon that is in no string, name or comment.

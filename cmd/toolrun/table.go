@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -14,12 +17,19 @@ type table struct {
 	rows    [][]cell
 }
 
-// column is one column: a title, numbers to the right, and at most one of a table that gives way on a narrow terminal.
+// column is one column: a title, and numbers to the right. On a terminal that is too narrow those that give are cut, in their
+// order, each down to least; where that is not enough columns are left out in the order of goes, and the head ends with a mark.
 type column struct {
 	title string
 	right bool
 	gives bool
+	order int // the lower first
+	least int // columns that stay of it; 0: leastColumns
+	goes  int // 0: is never left out
 }
+
+// leastColumns is what a column is cut down to where it does not say.
+const leastColumns = 10
 
 type cell struct {
 	text   string
@@ -55,8 +65,52 @@ func (t *table) text(cells ...string) {
 	t.add(row...)
 }
 
-// print writes the table to a stream: coloured and cut to the terminal's width if it is one.
+// print writes the table to a stream: coloured and made to fit if it is a terminal.
 func (t *table) print(w io.Writer, s screen) error {
+	widths, shown := t.fit(s.columns)
+	var b strings.Builder
+	head := make([]cell, len(t.columns))
+	titled := false
+	for i, c := range t.columns {
+		head[i] = cell{c.title, bold}
+		titled = titled || c.title != ""
+	}
+	if titled {
+		t.line(&b, head, widths, shown, s)
+		if len(shown) < len(t.columns) {
+			line := strings.TrimSuffix(b.String(), "\n")
+			b.Reset()
+			b.WriteString(line + "  …\n")
+		}
+	}
+	for _, row := range t.rows {
+		t.line(&b, row, widths, shown, s)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// printWrapped prints a table of keys and values, of which nothing is cut: on a terminal long values go on below themselves.
+func (t *table) printWrapped(w io.Writer, s screen) error {
+	keys := t.widths()[0]
+	if s.columns <= keys+2 {
+		return t.print(w, screen{terminal: s.terminal, colours: s.colours})
+	}
+	wrapped := &table{columns: t.columns}
+	for _, row := range t.rows {
+		for i, line := range wrap(row[1].text, s.columns-keys-2) {
+			key := row[0]
+			if i > 0 {
+				key = cell{}
+			}
+			wrapped.rows = append(wrapped.rows, []cell{key, {line, row[1].colour}})
+		}
+	}
+	return wrapped.print(w, screen{terminal: s.terminal, colours: s.colours})
+}
+
+// widths are what the columns need.
+func (t *table) widths() []int {
 	widths := make([]int, len(t.columns))
 	for i, c := range t.columns {
 		widths[i] = width(c.title)
@@ -66,47 +120,76 @@ func (t *table) print(w io.Writer, s screen) error {
 			}
 		}
 	}
-	t.fit(widths, s.columns)
-	var b strings.Builder
-	head := make([]cell, len(t.columns))
-	titled := false
-	for i, c := range t.columns {
-		head[i] = cell{c.title, bold}
-		titled = titled || c.title != ""
-	}
-	if titled {
-		t.line(&b, head, widths, s)
-	}
-	for _, row := range t.rows {
-		t.line(&b, row, widths, s)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return widths
 }
 
-// fit takes from the column that gives what the terminal lacks, down to 10 columns.
-func (t *table) fit(widths []int, columns int) {
-	if columns <= 0 {
-		return
+// fit is how wide each column is and which are shown in so many columns of a terminal, where 0 is no bound. A table that does
+// not fit with all that gives and goes is too wide.
+func (t *table) fit(columns int) (widths []int, shown []int) {
+	for i := range t.columns {
+		shown = append(shown, i)
 	}
-	total := 2 * (len(widths) - 1)
-	for _, n := range widths {
-		total += n
+	for {
+		widths = t.widths()
+		if columns <= 0 {
+			return widths, shown
+		}
+		over := 2*(len(shown)-1) - columns
+		if len(shown) < len(t.columns) {
+			over += 3 // the mark
+		}
+		for _, i := range shown {
+			over += widths[i]
+		}
+		over = t.narrow(widths, shown, over)
+		next := slices.IndexFunc(shown, func(i int) bool { return t.columns[i].goes > 0 })
+		if over <= 0 || next < 0 {
+			return widths, shown
+		}
+		for at, i := range shown {
+			if goes := t.columns[i].goes; goes > 0 && goes < t.columns[shown[next]].goes {
+				next = at
+			}
+		}
+		shown = slices.Delete(shown, next, next+1)
 	}
-	for i, c := range t.columns {
-		if c.gives && total > columns {
-			widths[i] = max(min(10, widths[i]), widths[i]-(total-columns))
+}
+
+// narrow takes from the columns that give what is over, of those of one order from the widest, and returns what is still over.
+func (t *table) narrow(widths, shown []int, over int) int {
+	orders := map[int]bool{}
+	for _, i := range shown {
+		orders[t.columns[i].order] = true
+	}
+	for _, order := range slices.Sorted(maps.Keys(orders)) {
+		for over > 0 {
+			widest := -1
+			for _, i := range shown {
+				c := t.columns[i]
+				if c.gives && c.order == order && widths[i] > cmp.Or(c.least, leastColumns) && (widest < 0 || widths[i] > widths[widest]) {
+					widest = i
+				}
+			}
+			if widest < 0 {
+				break
+			}
+			widths[widest]--
+			over--
 		}
 	}
+	return over
 }
 
-func (t *table) line(b *strings.Builder, row []cell, widths []int, s screen) {
+func (t *table) line(b *strings.Builder, row []cell, widths, shown []int, s screen) {
 	var line strings.Builder
-	for i, c := range row {
-		if i > 0 {
+	for n, i := range shown {
+		if i >= len(row) {
+			continue
+		}
+		if n > 0 {
 			line.WriteString("  ")
 		}
-		line.WriteString(s.paint(c.colour, pad(cut(c.text, widths[i]), widths[i], t.columns[i].right)))
+		line.WriteString(s.paint(row[i].colour, pad(cut(row[i].text, widths[i]), widths[i], t.columns[i].right)))
 	}
 	b.WriteString(strings.TrimRight(line.String(), " "))
 	b.WriteByte('\n')

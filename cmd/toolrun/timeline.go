@@ -3,13 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"toolrun/archive/ledger"
-	"toolrun/archive/query"
 )
 
 func (a *app) timelineCmd() *cobra.Command {
@@ -23,23 +23,12 @@ func (a *app) timelineCmd() *cobra.Command {
 		Args:        cobra.MaximumNArgs(1),
 		Annotations: exitsAlso(statusFound, statusData),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := a.sessionFilter(cmd, args)
-			if err != nil {
-				return err
-			}
 			d, err := a.openForReading()
 			if err != nil {
 				return err
 			}
 			seen := damageSeen{a: a}
-			if filter.Session == "" {
-				last, err := query.LastSession(d, filter)
-				if err != nil {
-					return err
-				}
-				filter.Session = last
-			}
-			rows, err := collect(query.Joined(d, query.Rows(d, filter)), &seen)
+			rows, err := a.sessionRows(cmd, d, args, &seen)
 			if err != nil {
 				return err
 			}
@@ -48,8 +37,6 @@ func (a *app) timelineCmd() *cobra.Command {
 				err = a.printRows(rows)
 			case csv:
 				err = a.printRowsCSV(rows)
-			case len(rows) == 0 && filter.Session != "":
-				err = fmt.Errorf("no calls of session %q in %s", filter.Session, d.Path())
 			case len(rows) == 0:
 				err = a.say("No calls.")
 			default:
@@ -82,20 +69,33 @@ func (a *app) printTimeline(rows []*ledger.Row) error {
 			to = end
 		}
 	}
-	s := a.screen()
-	columns := axisColumns
-	if s.columns > 0 {
-		columns = max(s.columns-60, leastAxis)
-	}
 	span := to.Sub(from)
-	if err := a.say("session %s · %s to %s · %s", rows[0].SessionID.String(), ledger.FormatTime(from), ledger.FormatTime(to), duration(span)); err != nil {
+	if err := a.head("session "+rows[0].SessionID.String(), ledger.FormatTime(from)+" to "+ledger.FormatTime(to), duration(span)); err != nil {
 		return err
 	}
-	t := table{columns: []column{{title: ""}, {title: "at", right: true}, {title: "took", right: true}, {title: axisTitle(columns, span)}, {title: "tool"}, {title: "ending"}, {title: "call", gives: true}}}
+	const axis = 3
+	t := table{columns: []column{{title: ""}, {title: "at", right: true}, {title: "took", right: true}, {title: ""}, {title: "tool", gives: true, order: 2, least: 8},
+		{title: "ending", gives: true, order: 1}, {title: "call", gives: true, least: leastID}}}
 	for i, row := range rows {
 		m := mark(row)
-		t.add(m, cell{text: "+" + duration(starts[i].Sub(from))}, cell{text: rowDuration(row)}, cell{bar(starts[i].Sub(from), time.Duration(row.DurationMS)*time.Millisecond, span, columns), m.colour},
+		t.add(m, cell{text: "+" + duration(starts[i].Sub(from))}, cell{text: rowDuration(row)}, cell{colour: m.colour},
 			cell{text: row.ToolName.String()}, cell{ending(row), m.colour}, cell{row.ToolCallID.String(), dim})
+	}
+	s := a.screen()
+	columns := axisColumns
+	if s.columns > 0 { // what the others leave
+		columns = s.columns - 2*(len(t.columns)-1)
+		for i, w := range t.widths() {
+			if t.columns[i].gives {
+				w = min(w, 16)
+			}
+			columns -= w
+		}
+		columns = max(columns, leastAxis)
+	}
+	t.columns[axis].title = axisTitle(columns, span)
+	for i, row := range rows {
+		t.rows[i][axis].text = bar(starts[i].Sub(from), time.Duration(row.DurationMS)*time.Millisecond, span, columns)
 	}
 	return t.print(a.stdout, s)
 }
@@ -105,8 +105,9 @@ func bar(at, took, span time.Duration, columns int) string {
 	if span <= 0 {
 		return "█"
 	}
-	begin := min(int(int64(at)*int64(columns)/int64(span)), columns-1)
-	end := min(max(int((int64(at+took)*int64(columns)+int64(span)-1)/int64(span)), begin+1), columns)
+	column := func(d time.Duration) float64 { return float64(columns) * float64(d) / float64(span) }
+	begin := min(int(column(at)), columns-1)
+	end := min(max(int(math.Ceil(column(at+took))), begin+1), columns)
 	return strings.Repeat("·", begin) + strings.Repeat("█", end-begin) + strings.Repeat("·", columns-end)
 }
 
