@@ -18,6 +18,7 @@ type months struct {
 
 	mu    sync.Mutex // guards what follows
 	parts map[month.Ref]*month.Part
+	stale []*month.Part // pruned since; somebody may still read them
 }
 
 func newMonths(dir string) *months {
@@ -28,12 +29,16 @@ func newMonths(dir string) *months {
 func (m *months) part(r month.Ref) (*month.Part, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if p := m.parts[r]; p != nil {
-		return p, nil
+	old := m.parts[r]
+	if old != nil && (old.Pruned || !old.WasPruned()) {
+		return old, nil
 	}
 	p, err := month.Open(m.folder, r)
 	if err != nil {
 		return nil, err
+	}
+	if old != nil {
+		m.stale = append(m.stale, old)
 	}
 	m.parts[r] = p
 	return p, nil
@@ -43,9 +48,13 @@ func (m *months) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, p := range m.parts {
+		m.stale = append(m.stale, p)
+	}
+	for _, p := range m.stale {
 		p.Close()
 	}
 	clear(m.parts)
+	m.stale = nil
 }
 
 // find asks the parts, the newest month first, until one has what is looked for. A part that cannot be read keeps no other

@@ -118,9 +118,8 @@ func (d *Dir) fromLedger(c *evidence.Checkpoint, index int64, line []byte, key *
 	return nil, fmt.Errorf("%w: %d rows were signed, and the ledger has %d lines", evidence.ErrUnverified, c.Tree.N, n)
 }
 
-// RepairDerived makes what is derived anew from the record: which lines were taken out of the ledger, the hashes of the tree
-// and the table of ids. Nothing else is
-// touched, not even what a crash left. Hashes that a checkpoint vouches for and the ledger does not agree with are kept,
+// RepairDerived makes what is derived anew from the record: which lines were taken out of the ledger, the indexes of sealed
+// months that are damaged, the hashes of the tree and the table of ids. Nothing else is touched, not even what a crash left. Hashes that a checkpoint vouches for and the ledger does not agree with are kept,
 // for they are the witness of what it was: ErrContradiction.
 func RepairDerived(path string, o Options) error {
 	d, err := open(path, Options{ReadOnly: true, Logger: o.Logger, Now: o.Now})
@@ -130,6 +129,8 @@ func RepairDerived(path string, o Options) error {
 	if err := d.repairCuts(); err != nil {
 		return err
 	}
-	err = evidence.Rebuild(d.path, d.whole, evidence.Options{Logger: d.log, Now: d.now})
+	defer d.months.close()
+	err = d.repairIndexes()
+	err = errors.Join(err, evidence.Rebuild(d.path, d.whole, evidence.Options{Logger: d.log, Now: d.now}))
 	return errors.Join(err, ledger.RebuildIDs(d.path, d.sealedIDs))
 }

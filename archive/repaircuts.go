@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -27,7 +28,8 @@ func (d *Dir) repairCuts() error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close() // and with it the flock
+	defer lock.Close()
+	defer jsonl.Unlock(lock) // a process that is being started just now may have the file open too, for a moment
 	if free, err := jsonl.Lock(lock, unix.LOCK_EX|unix.LOCK_NB); err != nil || !free {
 		return errors.Join(err, ErrSealing)
 	}
@@ -58,6 +60,20 @@ func (d *Dir) repairCuts() error {
 		return nil
 	}
 	return ledger.WriteCuts(d.path, cuts)
+}
+
+// repairIndexes makes the indexes of sealed months anew that are missing or damaged.
+func (d *Dir) repairIndexes() error {
+	refs, err := d.Months()
+	errs := []error{err}
+	for _, ref := range refs {
+		p, err := d.months.part(ref)
+		if err == nil {
+			err = p.RepairIndex(context.Background())
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // firstOf is the leaf of the first line of a part.

@@ -52,7 +52,8 @@ func (d *Dir) Seal(ctx context.Context, o SealOptions) ([]*month.Manifest, error
 	if err != nil {
 		return nil, err
 	}
-	defer lock.Close() // and with it the flock
+	defer lock.Close()
+	defer jsonl.Unlock(lock) // a process that is being started just now may have the file open too, for a moment
 	if free, err := jsonl.Lock(lock, unix.LOCK_EX|unix.LOCK_NB); err != nil || !free {
 		return nil, errors.Join(err, ErrSealing)
 	}
@@ -73,7 +74,11 @@ func (d *Dir) Seal(ctx context.Context, o SealOptions) ([]*month.Manifest, error
 		o.Progress = func(string, int64, int64) {}
 	}
 	s := &sealer{SealOptions: o, d: d, ctx: ctx}
-	err = s.all()
+	if err = s.all(); err != nil && ctx.Err() == nil {
+		// It would start over anyway, and its space may be what lacks.
+		s.Say = func(string, ...any) {}
+		_ = s.emptyBeside()
+	}
 	return s.made, err
 }
 
@@ -143,7 +148,7 @@ func (s *sealer) due() error {
 
 // seal seals one month.
 func (s *sealer) seal(hot *ledger.Hot, m string, ranges []ledger.Range, runs []month.Run) error {
-	ref, err := s.nextPart(m)
+	ref, err := s.nextPart(hot, m)
 	if err != nil {
 		return err
 	}
@@ -203,16 +208,27 @@ func (s *sealer) signed(ranges []ledger.Range) (*evidence.Hashes, error) {
 	return hashes, nil
 }
 
-// nextPart is the part that is made next of a month.
-func (s *sealer) nextPart(m string) (month.Ref, error) {
-	refs, err := month.List(s.d.months.folder)
+// nextPart is the part that is made next of a month. The number of one that is gone is not given again: its seal and its cut
+// would be taken for the new one's.
+func (s *sealer) nextPart(hot *ledger.Hot, m string) (month.Ref, error) {
 	next := month.Ref{Month: m, Part: 1}
-	for _, r := range refs {
-		if r.Month == m {
-			next.Part = max(next.Part, r.Part+1)
+	behind := func(name string, part int) {
+		if name == m {
+			next.Part = max(next.Part, part+1)
 		}
 	}
-	return next, err
+	refs, err := month.List(s.d.months.folder)
+	for _, r := range refs {
+		behind(r.Month, r.Part)
+	}
+	seals, sealsErr := evidence.Months(s.d.path)
+	for _, k := range seals {
+		behind(k.Month, k.Part)
+	}
+	for _, c := range hot.Cuts() {
+		behind(c.Month, c.Part)
+	}
+	return next, errors.Join(err, sealsErr)
 }
 
 // publish gives the files of a part their names, the manifest last.
@@ -299,21 +315,7 @@ func (s *sealer) writeSeal(ref month.Ref, seal *evidence.MonthSeal) error {
 	if have, err := os.ReadFile(path); err == nil && string(have) == seal.Signed {
 		return nil
 	}
-	f, err := jsonl.OpenAppend(path+".new", unix.O_TRUNC)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := jsonl.Append(f, 0, []byte(seal.Signed)); err != nil {
-		return err
-	}
-	if err := jsonl.Calls.Fsync(int(f.Fd())); err != nil {
-		return err
-	}
-	if err := jsonl.Calls.Rename(path+".new", path); err != nil {
-		return &os.LinkError{Op: "rename", Old: path + ".new", New: path, Err: err}
-	}
-	return jsonl.SyncDir(filepath.Dir(path))
+	return jsonl.Replace(path, []byte(seal.Signed))
 }
 
 func firstLeaf(hot *ledger.Hot, r ledger.Range) (evidence.Leaf, error) {

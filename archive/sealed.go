@@ -71,22 +71,22 @@ func (d *Dir) NoteVerified(parts []month.Ref) {
 	}
 }
 
-// Due tells whether there is likely something to seal: a sealing died, or the first row of ledger.jsonl is of a month that
-// is due. It reads no more than that.
+// dueRows is how many rows Due looks at: some may be of a clock that went wrong.
+const dueRows = 4096
+
+// Due tells whether there is likely something to seal: a sealing died, or one of the first rows of ledger.jsonl is of a month
+// that is due. It reads no more than those.
 func (d *Dir) Due() bool {
 	if _, err := os.Lstat(filepath.Join(d.months.folder, besideName)); err == nil {
 		return true
 	}
-	for row, err := range ledger.Rows(d.path) {
-		if err != nil {
-			var damage *ledger.Damage
-			if errors.As(err, &damage) {
-				continue
-			}
-			return false
+	n := 0
+	for line := range ledger.Lines(d.path, func(text []byte) (*ledger.Row, error) { return &ledger.Row{StartedAt: ledger.StartedAt(text)}, nil }) {
+		if line.Err == nil && isDue(month.Of(line.Row.StartedAt), d.now(), d.Config.Keep) {
+			return true
 		}
-		if m := month.Of(row.StartedAt); m != "" {
-			return isDue(m, d.now(), d.Config.Keep)
+		if n++; n == dueRows {
+			break
 		}
 	}
 	return false
@@ -164,12 +164,13 @@ func (d *Dir) Prune(list []SealedMonth) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close() // and with it the flock
+	defer lock.Close()
+	defer jsonl.Unlock(lock) // a process that is being started just now may have the file open too, for a moment
 	if free, err := jsonl.Lock(lock, unix.LOCK_EX|unix.LOCK_NB); err != nil || !free {
 		return errors.Join(err, ErrSealing)
 	}
 	defer d.months.close() // what is open says that it has its content
-	if err := d.recallNeeded(); err != nil {
+	if err := d.recallNeeded(context.Background()); err != nil {
 		return fmt.Errorf("prune: %w", err)
 	}
 	for _, s := range list {

@@ -94,6 +94,9 @@ func (p *sealPlan) readRuns(ctx context.Context, d *Dir) error {
 			continue
 		}
 		run, end, err := readRun(id, filepath.Join(folder, e.Name()))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // of a run that died before its first line
+		}
 		if err != nil {
 			return err
 		}

@@ -30,6 +30,16 @@ func (s *sealer) resume() error {
 	if err != nil {
 		return err
 	}
+	// Several are open only where an older ledger was put back: as they were cut out of it before.
+	cuts, err := ledger.ReadCuts(s.d.path)
+	if err != nil {
+		return err
+	}
+	order := map[month.Ref]int{}
+	for i := range cuts {
+		order[refOf(&cuts[i])] = i - len(cuts)
+	}
+	slices.SortStableFunc(refs, func(a, b month.Ref) int { return order[a] - order[b] })
 	for _, ref := range refs {
 		if err := s.ctx.Err(); err != nil {
 			return err
@@ -59,7 +69,8 @@ func (s *sealer) resumePart(ref month.Ref) error {
 	for _, r := range p.Ranges {
 		c.Ranges = append(c.Ranges, r.Range)
 	}
-	if seal, err := s.sealOf(ref, p.SHA256); err != nil || seal != nil && len(c.Ranges) == 0 {
+	seal, err := s.sealOf(ref, p.SHA256)
+	if err != nil || seal != nil && len(c.Ranges) == 0 {
 		return err // of a part without lines nothing tells that it is done, but it is
 	}
 	x, err := p.Index()
@@ -71,14 +82,23 @@ func (s *sealer) resumePart(ref month.Ref) error {
 		return err
 	}
 	for _, id := range ids {
-		c.Runs = append(c.Runs, month.Run{ID: id, Path: s.d.runPath(id)})
+		run := month.Run{ID: id, Path: s.d.runPath(id)}
+		if _, err := os.Lstat(run.Path); seal != nil && errors.Is(err, fs.ErrNotExist) {
+			run.Gone = true
+		}
+		c.Runs = append(c.Runs, run)
 	}
 	s.Say("%v: what another process had begun is finished", ref)
 	s.dirty = true
 	if err := mkdir(s.beside()); err != nil {
 		return err
 	}
-	if err := month.Compare(s.ctx, p, c); err != nil {
+	err = month.Compare(s.ctx, p, c)
+	if errors.Is(err, month.ErrDiffers) && seal == nil {
+		// Which of the two is right is for a person to say: an older ledger may have been put back, which lacks what is here.
+		return fmt.Errorf("%w; nobody has signed it: if the ledger is right, move %q away, and seal again", err, p.Name(month.ManifestFile))
+	}
+	if err != nil {
 		return err
 	}
 	if err := s.finish(c, hot); err != nil {
@@ -134,7 +154,7 @@ func (s *sealer) clean() error {
 	if err := s.cleanRuns(); err != nil {
 		return err
 	}
-	c := &cleaning{sealer: s, needed: map[string]bool{}}
+	c := &cleaning{d: s.d, ctx: s.ctx, needed: map[string]bool{}}
 	var listed []string
 	for hash := range s.d.Store.All() {
 		if hash != "" {
@@ -145,7 +165,6 @@ func (s *sealer) clean() error {
 	if err := c.readNeeded(); err != nil {
 		return err
 	}
-	var gone []string
 	for i, hash := range listed {
 		if err := s.ctx.Err(); err != nil {
 			return err
@@ -156,24 +175,16 @@ func (s *sealer) clean() error {
 		if err := jsonl.Calls.Unlink(s.d.Store.Path(hash)); err != nil && err != unix.ENOENT {
 			return &os.PathError{Op: "remove", Path: s.d.Store.Path(hash), Err: err}
 		}
-		gone = append(gone, hash)
 		s.Progress("objects", int64(i+1), int64(len(listed)))
 	}
 	// A call may have stored the same bytes again meanwhile, and found them there. Until it is told here, its object opens out of
 	// the sealed month.
-	clear(c.needed)
-	if err := c.readNeeded(); err != nil {
-		return err
+	err := s.d.recallNeeded(s.ctx)
+	var damage *ledger.Damage
+	if errors.As(err, &damage) {
+		return nil // of a month sealed long ago, which a verifier names
 	}
-	for _, hash := range gone {
-		if !c.needed[hash] {
-			continue
-		}
-		if err := s.d.Store.Recall(hash); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // sealedWhole tells whether a sealed month holds the object in full length.
@@ -210,7 +221,7 @@ func (s *sealer) cleanRuns() error {
 		}
 		for _, id := range ids {
 			path := s.d.runPath(id)
-			if !hot[filepath.Base(path)] || s.d.Marked(id) {
+			if !hot[filepath.Base(path)] || s.d.Marked(id) || !sameLength(p, id, path) {
 				continue
 			}
 			if err := jsonl.Calls.Unlink(path); err != nil && err != unix.ENOENT {
@@ -221,26 +232,48 @@ func (s *sealer) cleanRuns() error {
 	})
 }
 
-// recallNeeded puts back into the store what something hot names and only a sealed month holds.
-func (d *Dir) recallNeeded() error {
-	c := &cleaning{sealer: &sealer{d: d, ctx: context.Background()}, needed: map[string]bool{}}
+// sameLength tells whether the part holds the trace as long as it is at path.
+func sameLength(p *month.Part, id, path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return false
+	}
+	r, n, err := p.OpenRun(id)
+	if err != nil {
+		return false
+	}
+	r.Close()
+	return n == info.Size()
+}
+
+// recallNeeded puts back into the store what something hot names and only a sealed month holds. A *ledger.Damage, that of a
+// month which should hold some of it, it returns when all else is there again.
+func (d *Dir) recallNeeded(ctx context.Context) error {
+	c := &cleaning{d: d, ctx: ctx, needed: map[string]bool{}}
 	if err := c.readNeeded(); err != nil {
 		return err
 	}
+	damaged := error(nil)
 	for hash := range c.needed {
 		if _, err := os.Lstat(d.Store.Path(hash)); !errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err := d.Store.Recall(hash); err != nil && !errors.Is(err, store.ErrMissing) {
+		var damage *ledger.Damage
+		switch err := d.Store.Recall(hash); {
+		case err == nil || errors.Is(err, store.ErrMissing):
+		case errors.As(err, &damage):
+			damaged = err
+		default:
 			return err
 		}
 	}
-	return nil
+	return damaged
 }
 
 // cleaning is what is hot and names objects.
 type cleaning struct {
-	*sealer
+	d      *Dir
+	ctx    context.Context
 	needed map[string]bool
 }
 
@@ -272,6 +305,9 @@ func (c *cleaning) readNeeded() error {
 			return err
 		}
 		run, _, err := readRun(e.Name(), filepath.Join(c.d.path, runsName, e.Name()))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // of a run that died before its first line
+		}
 		if err != nil {
 			return err
 		}

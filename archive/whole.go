@@ -76,6 +76,10 @@ func (w *whole) prunedLeaves(p ledger.Piece, from int64) iter.Seq2[evidence.Leaf
 			yield(evidence.Leaf{}, err)
 			return
 		}
+		if p.No+p.Lines > int64(len(leaves)) {
+			yield(evidence.Leaf{}, fmt.Errorf("%s is not what the manifest of %v says; it is derived: verify --repair-derived", ledger.CutsName, part.Ref))
+			return
+		}
 		for _, leaf := range leaves[p.No : p.No+p.Lines] {
 			leaf.Offset += p.Offset - p.At
 			if leaf.Offset >= from && !yield(leaf, nil) {

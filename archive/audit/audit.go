@@ -56,11 +56,12 @@ const (
 	HashesWrong = "HASHES_WRONG"
 	IDsWrong    = "IDS_WRONG"
 	CutsWrong   = "CUTS_WRONG"
+	IndexWrong  = "INDEX_WRONG" // of a sealed month
 )
 
 // Derived tells whether the finding is of something that can be made again from the record itself.
 func (f Finding) Derived() bool {
-	return f.Kind == HashesWrong || f.Kind == IDsWrong || f.Kind == CutsWrong
+	return f.Kind == HashesWrong || f.Kind == IDsWrong || f.Kind == CutsWrong || f.Kind == IndexWrong
 }
 
 // Finding is one thing that is not as it should be.
@@ -131,7 +132,7 @@ func Verify(ctx context.Context, d *archive.Dir, o Options) (*Report, error) {
 	}
 	v.report.Covered = min(v.signed.reach, int64(len(v.lines)))
 	for ref, m := range v.months {
-		if m.part != nil && !m.bad {
+		if m.part != nil && !m.bad && !m.index {
 			v.report.Good = append(v.report.Good, ref)
 		}
 	}

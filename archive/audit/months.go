@@ -18,6 +18,7 @@ type sealedMonth struct {
 	part   *month.Part     // nil where its manifest cannot be read
 	leaves []evidence.Hash // nil where its lines cannot be read
 	bad    bool            // something of it was found: what is missing elsewhere may be in it
+	index  bool            // only its index is not good
 }
 
 // readMonths checks every part that there is, and reads its traces.
@@ -65,6 +66,11 @@ func (v *verifier) month(ref month.Ref) *sealedMonth {
 	}
 	for _, problem := range checked.Problems {
 		v.monthFinding(m, MonthBad, problem)
+	}
+	if checked.Index != nil {
+		bad := m.bad
+		v.monthFinding(m, IndexWrong, checked.Index)
+		m.bad, m.index = bad, true
 	}
 	m.leaves = checked.Leaves
 	v.report.Months++

@@ -13,8 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"toolrun/archive/internal/jsonl"
 )
 
@@ -101,26 +99,11 @@ func ReadCuts(dir string) ([]Cut, error) {
 
 // WriteCuts makes the file of cuts anew. Whoever calls it holds the right to seal.
 func WriteCuts(dir string, cuts []Cut) error {
-	path := filepath.Join(dir, CutsName)
-	f, err := jsonl.OpenAppend(path+".new", unix.O_TRUNC)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
 	var text []byte
 	for _, c := range cuts {
 		text = c.append(text)
 	}
-	if err := jsonl.Append(f, 0, text); err != nil {
-		return err
-	}
-	if err := jsonl.Calls.Fsync(int(f.Fd())); err != nil {
-		return err
-	}
-	if err := jsonl.Calls.Rename(path+".new", path); err != nil {
-		return &os.LinkError{Op: "rename", Old: path + ".new", New: path, Err: err}
-	}
-	return jsonl.SyncDir(dir)
+	return jsonl.Replace(filepath.Join(dir, CutsName), text)
 }
 
 func (c *Cut) valid() bool {
@@ -188,12 +171,20 @@ func (l *layout) hot(offset int64) (at int64, ok bool) {
 	return at, true
 }
 
-// made tells whether a cut that is written down was made: its first line is not in its place any more. The others of l
-// were.
-func (l *layout) made(f io.ReaderAt, c *Cut) (bool, error) {
-	at, ok := l.hot(c.Ranges[0].Offset)
-	if !ok {
-		return false, fmt.Errorf("%s: two cuts of the ledger took line %d; it is derived: verify --repair-derived", CutsName, c.Ranges[0].Line+1)
+// made tells whether a cut that is written down was made in f, in which those before it were: its first line is not in its
+// place any more. That line is a row, or has one behind it that went with it; no other line is like it.
+func made(f io.ReaderAt, before []Cut, c *Cut) (bool, error) {
+	offset := c.Ranges[0].Offset
+	at := offset
+	for _, b := range before {
+		for _, r := range b.Ranges {
+			switch {
+			case offset >= r.Offset+r.Bytes:
+				at -= r.Bytes
+			case offset >= r.Offset:
+				return false, fmt.Errorf("%s: two cuts of the ledger took line %d; it is derived: verify --repair-derived", CutsName, c.Ranges[0].Line+1)
+			}
+		}
 	}
 	line := make([]byte, c.FirstBytes+1)
 	_, err := io.ReadFull(io.NewSectionReader(f, at, c.FirstBytes+1), line)
@@ -206,19 +197,20 @@ func (l *layout) made(f io.ReaderAt, c *Cut) (bool, error) {
 	return line[c.FirstBytes] != '\n' || leafHex(line[:c.FirstBytes]) != c.First, nil
 }
 
-// readLayout tells how the ledger in f was cut. Only the last cut that is written down may not have been made yet: pending.
+// readLayout tells how the ledger in f, nil where there is none, was cut. The last cut that is written down may not have been
+// made yet; more only where f is an older ledger that somebody put back. pending is the first of them.
 func readLayout(f *os.File, cuts []Cut) (l layout, pending *Cut, err error) {
-	if len(cuts) == 0 {
-		return l, nil, nil
-	}
-	last := len(cuts) - 1
-	l = layoutOf(cuts[:last])
-	made, err := l.made(f, &cuts[last])
-	if err != nil {
-		return l, nil, err
-	}
-	if !made {
-		return l, &cuts[last], nil
+	for i := range cuts {
+		if f == nil {
+			break // whoever took the ledger away took what was hot in it
+		}
+		done, err := made(f, cuts[:i], &cuts[i])
+		if err != nil {
+			return l, nil, err
+		}
+		if !done {
+			return layoutOf(cuts[:i]), &cuts[i], nil
+		}
 	}
 	return layoutOf(cuts), nil, nil
 }

@@ -17,7 +17,7 @@ import (
 type Hot struct {
 	Path    string
 	Size    int64 // of the file, 0 where there is none
-	Pending *Cut  // one that is written down and was not made yet: its lines are still there
+	Pending *Cut  // the first that is written down and was not made yet: its lines are still there
 	layout
 	f *os.File // nil where there is no ledger
 }
@@ -125,7 +125,7 @@ func (h *Hot) Pieces() []Piece {
 // Reader reads a piece of ledger.jsonl, from a byte of the whole ledger on that lies in it.
 func (h *Hot) Reader(p Piece, from int64) *io.SectionReader {
 	skip := max(from-p.Offset, 0)
-	return io.NewSectionReader(h.f, p.At+skip, p.Bytes-skip)
+	return io.NewSectionReader(h, p.At+skip, p.Bytes-skip)
 }
 
 // ReadAt reads bytes of ledger.jsonl, in places of the file itself.

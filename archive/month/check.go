@@ -22,6 +22,7 @@ type Checked struct {
 	ObjectBytes int64
 	Runs        []CheckedRun
 	Problems    []error // *ledger.Damage, each naming a file of the part
+	Index       error   // the same of the index, which can be made again; of a pruned part it is among the problems
 }
 
 // CheckedRun is a trace of the part, and what it names.
@@ -43,14 +44,17 @@ func Check(ctx context.Context, p *Part) (*Checked, error) {
 		c.problem(p.checkFile(ctx, IndexFile))
 		return &c.out, ctx.Err()
 	}
-	for name := range p.Files {
+	for _, name := range []string{LedgerFile, RunsFile, StoreFile} {
 		c.problem(p.checkFile(ctx, name))
 	}
+	c.out.Index = p.checkFile(ctx, IndexFile)
 	if len(c.out.Problems) == 0 {
 		c.lines()
 		c.runs()
 		c.store()
-		c.index()
+	}
+	if len(c.out.Problems) == 0 && c.out.Index == nil {
+		c.out.Index = c.index()
 	}
 	return &c.out, ctx.Err()
 }
@@ -152,20 +156,19 @@ func (c *checking) store() {
 }
 
 // index demands that the index is that of what was read.
-func (c *checking) index() {
+func (c *checking) index() error {
 	x, err := c.Index()
 	if err != nil {
-		c.problem(err)
-		return
+		return err
 	}
 	have := make([]byte, c.Files[IndexFile].Bytes)
-	if _, err := x.from.ReadAt(have, 0); err != nil && err != io.EOF {
-		c.problem(c.Damage(IndexFile, 0, err))
-		return
+	if _, err := x.from.from.ReadAt(have, 0); err != nil && err != io.EOF {
+		return c.Damage(IndexFile, 0, err)
 	}
 	if !bytes.Equal(c.got.index.encode(), have) {
-		c.problem(c.Damage(IndexFile, 0, fmt.Errorf("%w: it is not the index of what is in the month", seekable.ErrDamaged)))
+		return c.Damage(IndexFile, 0, fmt.Errorf("%w: it is not the index of what is in the month", seekable.ErrDamaged))
 	}
+	return nil
 }
 
 // TraceFacts are what sealing needs of a trace.

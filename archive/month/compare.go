@@ -130,7 +130,9 @@ func (c *Content) readHot(b []byte, from int64) error {
 			return fmt.Errorf("line %d is not in %q", r.Line+1, c.Hot.Path)
 		}
 		n := min(int64(len(b)), r.Bytes-from)
-		if _, err := c.Hot.ReadAt(b[:n], at+from); err != nil {
+		if _, err := c.Hot.ReadAt(b[:n], at+from); err == io.EOF {
+			return fmt.Errorf("%w: %q ends before them", ErrDiffers, c.Hot.Path)
+		} else if err != nil {
 			return err
 		}
 		b, from = b[n:], 0
@@ -150,8 +152,10 @@ func (p *Part) compareRuns(ctx context.Context, c *Content) error {
 		if i == len(c.Runs) || m.Path != runName(c.Runs[i].ID) {
 			return fmt.Errorf("%w: %s in %s", ErrDiffers, m.Path, p.Name(RunsFile))
 		}
-		if err := sameFile(m, c.Runs[i].Path); err != nil {
-			return err
+		if !c.Runs[i].Gone {
+			if err := sameFile(m, c.Runs[i].Path); err != nil {
+				return err
+			}
 		}
 		i++
 	}

@@ -16,8 +16,8 @@ import (
 // The index of a part tells where in its files a call, a session, an object and a run are. It is derived, and what is found
 // by it is held against what was asked for; its hash is in the manifest.
 //
-// The file: magic, the numbers of records of the tables (4 bytes each) and the length of the names; the tables, each record
-// of fixed length and sorted, numbers big-endian; the names of the runs, a line each.
+// The content of its pages: magic, the numbers of records of the tables (4 bytes each) and the length of the names; the
+// tables, each record of fixed length and sorted, numbers big-endian; the names of the runs, a line each.
 const indexMagic = "toolidx1"
 
 const (
@@ -38,6 +38,12 @@ const indexHead = len(indexMagic) + 4*(tables+1)
 type Span struct {
 	Line, Lines   int64 // from 0
 	Offset, Bytes int64
+}
+
+// within tells whether the span is in a ledger of so many lines and bytes.
+func (s Span) within(lines, bytes int64) bool {
+	return s.Line >= 0 && s.Lines > 0 && s.Lines <= lines && s.Line <= lines-s.Lines &&
+		s.Offset >= 0 && s.Bytes >= 0 && s.Bytes <= bytes && s.Offset <= bytes-s.Bytes
 }
 
 // place is where in a tar the content of a file is.
@@ -85,7 +91,7 @@ func (b *indexBuilder) encode() []byte {
 	for t := range tables {
 		out = append(out, sorted(b.records[t], recordBytes[t])...)
 	}
-	return append(out, names...)
+	return paged(append(out, names...))
 }
 
 func sorted(records []byte, size int) []byte {
@@ -99,18 +105,19 @@ func sorted(records []byte, size int) []byte {
 
 // Index is the index of a part, open.
 type Index struct {
-	from   io.ReaderAt
+	from   *pages
 	at     [tables]int64
 	counts [tables]int
 	names  int64 // offset
-	bytes  int64
+	bytes  int64 // of the content
 }
 
-var errIndex = errors.New("not an index; it is derived: verify --repair-derived")
+var errIndex = errors.New("not an index, or not as it was written")
 
 func openIndex(from io.ReaderAt, size int64) (*Index, error) {
+	p := &pages{from, size}
 	head := make([]byte, indexHead)
-	if _, err := from.ReadAt(head, 0); err != nil {
+	if _, err := p.ReadAt(head, 0); err != nil {
 		if err == io.EOF {
 			return nil, errIndex
 		}
@@ -119,14 +126,14 @@ func openIndex(from io.ReaderAt, size int64) (*Index, error) {
 	if string(head[:len(indexMagic)]) != indexMagic {
 		return nil, errIndex
 	}
-	x := &Index{from: from, bytes: size}
+	x := &Index{from: p, bytes: p.content()}
 	at := int64(indexHead)
 	for t := range tables {
 		x.counts[t], x.at[t] = int(binary.BigEndian.Uint32(head[len(indexMagic)+4*t:])), at
 		at += int64(x.counts[t]) * int64(recordBytes[t])
 	}
 	x.names = at
-	if at+int64(binary.BigEndian.Uint32(head[indexHead-4:])) != size {
+	if at+int64(binary.BigEndian.Uint32(head[indexHead-4:])) != x.bytes {
 		return nil, errIndex
 	}
 	return x, nil

@@ -66,7 +66,7 @@ func stem(file string) string {
 
 var (
 	monthForm    = regexp.MustCompile(`^[0-9]{4}-(0[1-9]|1[0-2])$`)
-	manifestForm = regexp.MustCompile(`^manifest(?:\.([1-9][0-9]{0,8}))?\.json$`)
+	manifestForm = regexp.MustCompile(`^manifest(?:\.([2-9]|[1-9][0-9]{1,8}))?\.json$`)
 )
 
 // Valid tells whether s is a month as archives are named.

@@ -337,7 +337,11 @@ func TestEveryDamageIsNamed(t *testing.T) {
 			if err != nil {
 				problems = append(problems, err)
 			} else {
-				problems = w.check(p).Problems
+				checked := w.check(p)
+				problems = checked.Problems
+				if checked.Index != nil {
+					problems = append(problems, checked.Index)
+				}
 				if name == ManifestFile && p.SHA256 == hashOf(string(good)) {
 					t.Errorf("%s %s: the manifest has its old hash", name, how)
 				}

@@ -30,7 +30,7 @@ type Part struct {
 	SHA256 string // of the manifest
 	Pruned bool
 
-	folder string
+	folder string     // of all archives
 	mu     sync.Mutex // guards what follows
 	files  map[string]*os.File
 	packed map[string]*seekable.Reader
@@ -45,10 +45,20 @@ func Open(folder string, r Ref) (*Part, error) {
 	if p.Manifest, p.SHA256, err = ReadManifest(folder, r); err != nil {
 		return nil, p.Damage(ManifestFile, 0, err)
 	}
-	if _, err := os.Lstat(p.Name(LeavesFile)); err == nil {
-		p.Pruned = true
+	// Who puts together what a question needs reads the manifest first: a changed one may not lead it past the month. The
+	// seal's signature a verifier checks.
+	seal, err := os.ReadFile(p.Name(SealFile))
+	if err == nil && !strings.Contains(string(seal), "\n"+p.SHA256+"\n") {
+		return nil, p.Damage(ManifestFile, 0, fmt.Errorf("%w: it is not the manifest that %s names", seekable.ErrDamaged, filepath.Base(p.Name(SealFile))))
 	}
+	p.Pruned = p.WasPruned()
 	return p, nil
+}
+
+// WasPruned tells whether the content of the part has been given up, also since it was opened.
+func (p *Part) WasPruned() bool {
+	_, err := os.Lstat(p.Name(LeavesFile))
+	return err == nil
 }
 
 // Close closes the files.
@@ -73,6 +83,9 @@ func (p *Part) Damage(file string, no int, err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		err = path.Err
+	}
+	if file == IndexFile && !p.Pruned {
+		err = fmt.Errorf("%w; it is derived: verify --repair-derived", err)
 	}
 	return &ledger.Damage{File: p.Name(file), Line: no, Err: err}
 }
@@ -273,7 +286,13 @@ func (p *Part) Find(k Key) ([]Span, error) {
 	if err != nil {
 		return nil, p.Damage(IndexFile, 0, err)
 	}
-	if spans = append(spans, found...); k.Call != "" {
+	spans = append(spans, found...)
+	for _, s := range spans {
+		if !s.within(p.Manifest.Lines, p.Files[LedgerFile].Content) {
+			return nil, p.Damage(IndexFile, 0, errIndex)
+		}
+	}
+	if k.Call != "" {
 		if err := p.measure(spans); err != nil {
 			return nil, err
 		}
@@ -350,6 +369,9 @@ func (p *Part) placeOf(file string, table int, key uint64, name string) (place, 
 			return place{}, p.unread(file, err)
 		}
 		const block = 512
+		if at.offset < block || at.size < 0 || at.size > r.Size() || at.offset > r.Size()-at.size {
+			return place{}, p.Damage(IndexFile, 0, errIndex)
+		}
 		head := make([]byte, block)
 		if _, err := io.ReadFull(r.Section(at.offset-block, at.offset), head); err != nil {
 			return place{}, p.unread(file, err)

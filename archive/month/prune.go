@@ -58,32 +58,23 @@ func (p *Part) writeLeaves() error {
 	if n != p.Manifest.Lines {
 		return p.Damage(LedgerFile, 0, fmt.Errorf("%w: %d lines, and the manifest says %d", seekable.ErrDamaged, n, p.Manifest.Lines))
 	}
-	path := p.Name(LeavesFile)
-	f, err := jsonl.OpenAppend(path+".new", unix.O_TRUNC)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := jsonl.Append(f, 0, text); err != nil {
-		return err
-	}
-	if err := jsonl.Calls.Fsync(int(f.Fd())); err != nil {
-		return err
-	}
-	if err := jsonl.Calls.Rename(path+".new", path); err != nil {
-		return &os.LinkError{Op: "rename", Old: path + ".new", New: path, Err: err}
-	}
-	return jsonl.SyncDir(filepath.Dir(path))
+	return jsonl.Replace(p.Name(LeavesFile), text)
 }
 
 // Leaves are the leaves of the lines of a pruned part, in their order; offsets count in the part's ledger.
 func (p *Part) Leaves() ([]evidence.Leaf, error) {
-	text, err := os.ReadFile(p.Name(LeavesFile))
+	f, err := os.Open(p.Name(LeavesFile))
+	if err != nil {
+		return nil, p.Damage(LeavesFile, 0, err)
+	}
+	defer f.Close()
+	want := int64(len(leavesMagic)) + p.Manifest.Lines*int64(leafBytes)
+	text, err := io.ReadAll(io.LimitReader(f, want+1))
 	if err != nil {
 		return nil, p.Damage(LeavesFile, 0, err)
 	}
 	rest, ok := bytes.CutPrefix(text, []byte(leavesMagic))
-	if !ok || int64(len(rest)) != p.Manifest.Lines*int64(leafBytes) {
+	if !ok || int64(len(text)) != want {
 		return nil, p.Damage(LeavesFile, 0, fmt.Errorf("%w: not the leaves of %d lines", seekable.ErrDamaged, p.Manifest.Lines))
 	}
 	leaves, at := make([]evidence.Leaf, 0, p.Manifest.Lines), int64(0)

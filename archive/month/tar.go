@@ -194,8 +194,9 @@ func (w *writing) addObject(t *tarball, hash string) error {
 			return nil
 		}
 	}
+	var damage *ledger.Damage
 	switch {
-	case errors.Is(err, store.ErrMissing):
+	case errors.Is(err, store.ErrMissing) || errors.As(err, &damage): // or another month cannot be read that may have it
 		w.m.Lost = append(w.m.Lost, Lost{hash, "missing"})
 	case errors.Is(err, store.ErrCorrupt):
 		w.m.Lost = append(w.m.Lost, Lost{hash, "corrupt"})

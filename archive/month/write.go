@@ -45,6 +45,7 @@ type Run struct {
 	Bytes   int64
 	Objects []string // that it names and that have to be there
 	Defines []string // and those that may
+	Gone    bool     // it was taken away from Path already: the part, which is signed, is the only one that has it
 }
 
 // Signed is what a checkpoint says of the lines.

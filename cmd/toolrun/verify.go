@@ -56,7 +56,7 @@ func (a *app) verifyCmd() *cobra.Command {
 	f.SortFlags = false
 	f.StringVar(&key, "key", "", "the public key that must have signed, or a file with it")
 	f.StringArrayVar(&checkpoints, "checkpoint", nil, "a file with a checkpoint that was kept elsewhere (- for stdin)")
-	f.BoolVar(&repair, "repair-derived", false, "first make anew what is derived: hashes, ids")
+	f.BoolVar(&repair, "repair-derived", false, "first make anew what is derived: hashes, ids, ledger.cuts, indexes of months")
 	return cmd
 }
 

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -82,6 +83,25 @@ func Append(f *os.File, size int64, line []byte) error {
 		err = fmt.Errorf("%w; and undo it: %w", err, undo)
 	}
 	return fmt.Errorf("%w: append to %q: %w", ErrUnavailable, f.Name(), err)
+}
+
+// Replace gives a file new content, all of it or nothing, which lasts: written beside, synced, renamed.
+func Replace(path string, content []byte) error {
+	f, err := OpenAppend(path+".new", unix.O_TRUNC)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := Append(f, 0, content); err != nil {
+		return err
+	}
+	if err := Calls.Fsync(int(f.Fd())); err != nil {
+		return &os.PathError{Op: "fsync", Path: f.Name(), Err: err}
+	}
+	if err := Calls.Rename(f.Name(), path); err != nil {
+		return &os.LinkError{Op: "rename", Old: f.Name(), New: path, Err: err}
+	}
+	return SyncDir(filepath.Dir(path))
 }
 
 // Lock takes an flock on f: [unix.LOCK_EX] or [unix.LOCK_SH], with [unix.LOCK_NB] it reports false where another

@@ -135,6 +135,9 @@ func (s *Section) Read(p []byte) (int, error) {
 	if s.at >= s.end {
 		return 0, io.EOF
 	}
+	if s.at < 0 {
+		return 0, fmt.Errorf("%w: byte %d of its content is asked for", ErrDamaged, s.at)
+	}
 	if !s.filled || s.at < s.begin || s.at >= s.begin+int64(len(s.buf)) {
 		i, begin := s.r.At(s.at)
 		var err error
