@@ -221,25 +221,6 @@ func TestAuditFillsModelTokensCostAndTurnOnce(t *testing.T) {
 	}
 }
 
-func TestAuditSaysHowToExportASessionOfOpenCode(t *testing.T) {
-	t.Parallel()
-	x := tell(t, "opencode", "honest-tests")
-	x.yesterday(t, filepath.Join(x.data, "ledger.jsonl"))
-	db := filepath.Join(x.home, ".local/share/opencode/opencode.db")
-	if err := os.MkdirAll(filepath.Dir(db), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(db, []byte("SQLite format 3\x00"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(toolrun, "audit", "--data", x.data)
-	cmd.Env = []string{"HOME=" + x.home}
-	out, _ := cmd.CombinedOutput()
-	if status := cmd.ProcessState.ExitCode(); status != 3 || !strings.Contains(string(out), "'opencode export SESSION'") {
-		t.Errorf("status %d: %s", status, out)
-	}
-}
-
 func TestSessionShowsWhatTheTranscriptTellsOfItsCalls(t *testing.T) {
 	t.Parallel()
 	x := tell(t, "qwen", "honest-tests")

@@ -67,7 +67,7 @@ func (s *session) pair(t *testing.T) *pairing.Report {
 	if err := os.WriteFile(path, s.text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	list, err := transcript.Read(path)
+	list, err := transcript.Read(path, transcript.Window{})
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
 	}
@@ -219,7 +219,7 @@ func TestFinalMessagesOfRealAgents(t *testing.T) {
 		} {
 			s := open(t, client, name)
 			path := filepath.Join("testdata", client, name, s.name)
-			list, err := transcript.Read(path)
+			list, err := transcript.Read(path, transcript.Window{})
 			if err != nil {
 				t.Fatal(err)
 			}

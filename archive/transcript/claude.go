@@ -11,6 +11,7 @@ import (
 type claudeLine struct {
 	Type      string `json:"type"`
 	SessionID string `json:"sessionId"`
+	Sidechain bool   `json:"isSidechain"` // of a subagent, whose lines older versions wrote among those of the session
 	Timestamp string `json:"timestamp"`
 	Message   struct {
 		ID      string          `json:"id"`
@@ -82,7 +83,7 @@ func (c *claudeReader) line(text []byte) error {
 		return nil
 	}
 	if c.t.SessionID == "" {
-		c.t.SessionID = l.SessionID
+		c.t.SessionID, c.t.Sub = l.SessionID, l.Sidechain
 	}
 	if l.Type == "user" {
 		c.user(&l)
@@ -91,7 +92,9 @@ func (c *claudeReader) line(text []byte) error {
 	for _, b := range blocks(l.Message.Content) {
 		switch b.Type {
 		case "text":
-			c.said(b.Text)
+			if l.Sidechain == c.t.Sub {
+				c.said(b.Text)
+			}
 		case "tool_use":
 			c.toolUse(&l, b)
 		}

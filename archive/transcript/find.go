@@ -58,8 +58,14 @@ func (p Places) Find(format, session string, first time.Time) []string {
 	since := first.Add(-time.Minute)
 	if !first.IsZero() && len(list) == 0 {
 		add(Gemini, since, under(home, ".gemini"), "tmp", "*", "chats", "session-*.json*")
-		for _, name := range []string{"opencode.db", "opencode.db-wal"} {
-			add(OpenCode, since, p.in("XDG_DATA_HOME", home, ".local/share"), "opencode", name)
+		data := p.in("XDG_DATA_HOME", home, ".local/share")
+		for _, name := range []string{"opencode*.db", "opencode*.db-wal"} { // of other channels than latest opencode-CHANNEL.db
+			add(OpenCode, since, data, "opencode", name)
+		}
+		add(OpenCode, since, data, "opencode", "storage", "session", "*", "ses_*.json")
+		if db := p.Getenv("OPENCODE_DB"); filepath.IsAbs(db) {
+			add(OpenCode, since, db)
+			add(OpenCode, since, db+"-wal")
 		}
 		if format != "" { // a launch may have chosen the session of these
 			add(Claude, since, p.in("CLAUDE_CONFIG_DIR", home, ".claude"), "projects", "*", "*.jsonl")
@@ -72,6 +78,16 @@ func (p Places) Find(format, session string, first time.Time) []string {
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// Written is when a transcript was written to last; zero where that cannot be told.
+func Written(path string) (last time.Time) {
+	for _, name := range []string{path, path + "-wal"} {
+		if info, err := os.Stat(name); err == nil && info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+	}
+	return last
 }
 
 // in is the folder that a variable names, else name in the home folder; "" where neither is known.

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
+	"time"
 
 	"toolrun/archive/internal/jsonl"
 )
@@ -24,8 +26,17 @@ type reader interface {
 	finish() *Transcript
 }
 
-// Read reads a file in whatever form it has. Errors are ErrFormat or of reading; a damaged line is none.
-func Read(path string) ([]*Transcript, error) {
+// Window is a time in which a session was written to. A zero end does not bound it.
+type Window struct{ From, To time.Time }
+
+// holds tells whether what was written between two times, in milliseconds, was written in the window too.
+func (w Window) holds(first, last int64) bool {
+	return (w.From.IsZero() || last >= w.From.UnixMilli()) && (w.To.IsZero() || first <= w.To.UnixMilli())
+}
+
+// Read reads a file in whatever form it has: one transcript, or, of a database, each session that was written to in the
+// window. Errors are ErrFormat or of reading; a damaged line is none.
+func Read(path string, w Window) ([]*Transcript, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -37,13 +48,14 @@ func Read(path string) ([]*Transcript, error) {
 		return nil, err
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s: not a regular file", path)
-	case info.Size() > MaxFileBytes:
-		return nil, fmt.Errorf("%s: more than %d bytes", path, MaxFileBytes)
 	}
 	in := bufio.NewReaderSize(io.LimitReader(f, MaxFileBytes), 64<<10)
-	head, _ := in.Peek(16)
-	if bytes.HasPrefix(head, []byte("SQLite format 3\x00")) {
-		return nil, fmt.Errorf("%s: a database: of OpenCode's sessions read what 'opencode export SESSION' prints: %w", path, ErrFormat)
+	head, _ := in.Peek(len(databaseHead))
+	switch {
+	case string(head) == databaseHead:
+		return readDatabase(path, w)
+	case info.Size() > MaxFileBytes:
+		return nil, fmt.Errorf("%s: more than %d bytes", path, MaxFileBytes)
 	}
 	one, err := read(path, in)
 	if err != nil {
@@ -95,7 +107,7 @@ func read(path string, in *bufio.Reader) (*Transcript, error) {
 		return nil, fmt.Errorf("%s: %w", path, ErrFormat)
 	}
 	t := r.finish()
-	t.Damaged = damaged
+	t.Damaged = append(t.Damaged, damaged...)
 	return t, nil
 }
 
@@ -120,12 +132,10 @@ func sniff(path string, text []byte) reader {
 	var l struct {
 		Type      string          `json:"type"`
 		SessionID string          `json:"sessionId"`
-		UUID      string          `json:"uuid"`
 		Payload   json.RawMessage `json:"payload"`
-		Kind      string          `json:"kind"`
 		Hash      string          `json:"projectHash"`
-		Version   string          `json:"version"`
-		CWD       string          `json:"cwd"`
+		ID        string          `json:"id"`
+		ProjectID string          `json:"projectID"`
 		Info      json.RawMessage `json:"info"`
 		Messages  json.RawMessage `json:"messages"`
 		Role      string          `json:"role"`
@@ -149,6 +159,8 @@ func sniff(path string, text []byte) reader {
 		return newGemini(path)
 	case l.Info != nil && l.Messages != nil:
 		return newOpenCodeExport(path)
+	case l.ProjectID != "" && strings.HasPrefix(l.ID, "ses_"):
+		return newOpenCodeFile(path)
 	case l.Message.Parts != nil && l.SessionID != "":
 		return newQwen(path)
 	case l.SessionID != "" && (l.Type == "user" || l.Type == "assistant"):

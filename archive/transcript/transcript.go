@@ -25,7 +25,8 @@ const (
 type Transcript struct {
 	Path      string
 	Format    string
-	SessionID string // "" where the file does not tell
+	SessionID string // "" where the file does not tell; of a subagent that of the session that it is a part of
+	Sub       bool   // it is a subagent's: what it says at the end it says to the agent
 	Calls     []*Call
 	Stray     []Stray // results of calls that the file does not have
 	Final     string  // the last thing that the model said, where no call came after it

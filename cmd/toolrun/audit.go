@@ -9,7 +9,6 @@ import (
 
 	"toolrun/archive"
 	"toolrun/archive/claims"
-	"toolrun/archive/ledger"
 	"toolrun/archive/pairing"
 	"toolrun/archive/query"
 	"toolrun/archive/transcript"
@@ -40,6 +39,9 @@ func (a *app) auditCmd() *cobra.Command {
 			}
 			findings := 0
 			for _, one := range list {
+				if err := one.noteDamage(&seen); err != nil {
+					return err
+				}
 				joined, err := a.joinRows(d, one)
 				if err != nil {
 					a.warn("what the transcript tells of rows cannot be kept: %v", err)
@@ -77,28 +79,61 @@ func (x *audited) findings() int {
 	return n
 }
 
+// noteDamage names what of the transcripts could not be read.
+func (x *audited) noteDamage(seen *damageSeen) error {
+	for _, t := range x.list {
+		for _, damage := range t.Damaged {
+			if err := seen.note(damage); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // audits reads the transcripts that are named, or those of the session, and pairs them.
 func (a *app) audits(d *archive.Dir, paths []string, seen *damageSeen) ([]*audited, error) {
 	session := a.flags.session
 	if len(paths) > 0 {
-		groups, err := a.readTranscripts(paths, seen)
+		groups, err := readTranscripts(paths, transcript.Window{From: a.flags.since, To: a.flags.until})
 		if err != nil {
 			return nil, err
 		}
-		return a.pairAll(d, groups, session, seen)
+		list, err := a.pairAll(d, groups, session, seen)
+		return relevant(list), err
 	}
 	if session == "" {
-		last, err := lastSession(query.Rows(d, a.filter()), seen)
+		last, err := query.LastSession(d, a.filter())
 		if err != nil {
 			return nil, err
 		}
 		if session = last; session == "" {
 			return nil, fmt.Errorf("no calls in %s: name a transcript", d.Path())
 		}
-		seen.quiet = true
 	}
 	return a.auditSession(d, session, seen)
 }
+
+// relevant leaves, of the sessions of one file, those that called toolrun; where none did, the last one.
+func relevant(list []*audited) (kept []*audited) {
+	last := map[string]*audited{}
+	called := map[string]bool{}
+	for _, one := range list {
+		path := one.list[0].Path
+		last[path] = one
+		called[path] = called[path] || one.paired() > 0
+	}
+	for _, one := range list {
+		if path := one.list[0].Path; one.paired() > 0 || !called[path] && last[path] == one {
+			kept = append(kept, one)
+		}
+	}
+	return kept
+}
+
+// openAfter is how long after a session's last call its transcript may begin: a row may be older than what tells of it only by
+// what clocks are apart.
+const openAfter = time.Minute
 
 // auditSession finds the transcript of a session by its agent's own place.
 func (a *app) auditSession(d *archive.Dir, session string, seen *damageSeen) ([]*audited, error) {
@@ -109,56 +144,79 @@ func (a *app) auditSession(d *archive.Dir, session string, seen *damageSeen) ([]
 	if len(rows) == 0 {
 		return nil, &foundError{fmt.Errorf("no calls of session %q in %s", session, d.Path())}
 	}
-	seen.quiet = true
-	first, client := time.Time{}, ""
+	quiet := damageSeen{a: a, quiet: true} // named already
+	first, last, client := time.Time{}, time.Time{}, ""
 	for _, row := range rows {
-		if at, err := time.Parse(time.RFC3339, row.StartedAt); err == nil && (first.IsZero() || at.Before(first)) {
-			first = at
+		if at, err := time.Parse(time.RFC3339, row.StartedAt); err == nil {
+			if first.IsZero() || at.Before(first) {
+				first = at
+			}
+			if at.After(last) {
+				last = at
+			}
 		}
 		if row.Client != nil {
 			client = row.Client.String()
 		}
 	}
-	places := transcript.Places{Getenv: a.getenv}
-	var best []*audited
-	var unread error
-	for _, path := range places.Find(transcript.FormatOf(client), session, first) {
-		groups, err := a.readTranscripts([]string{path}, seen)
+	window := transcript.Window{From: first.Add(-openAfter), To: last.Add(openAfter)}
+	var all []*audited
+	for _, path := range (transcript.Places{Getenv: a.getenv}).Find(transcript.FormatOf(client), session, first) {
+		groups, err := readTranscripts([]string{path}, window)
 		if errors.Is(err, transcript.ErrFormat) {
-			unread = err
-			continue
+			continue // not written by the agent, or by another version of it
 		}
 		if err != nil {
 			return nil, err
 		}
-		list, err := a.pairAll(d, groups, session, seen)
+		list, err := a.pairAll(d, groups, session, &quiet)
 		if err != nil {
 			return nil, err
 		}
-		for _, one := range list {
-			if one.pairedRows() > 0 || one.list[0].SessionID == session {
-				best = append(best, one)
-			}
-		}
+		all = append(all, list...)
 	}
-	if len(best) == 0 && unread != nil {
-		return nil, &foundError{fmt.Errorf("session %q: %w", session, unread)}
-	}
+	best := ofSession(all, session)
 	if len(best) == 0 {
 		return nil, &foundError{fmt.Errorf("no transcript of session %q (client %q) where its agent keeps them: name the file", session, client)}
 	}
 	if len(best) > 1 { // of one session all files count together: what one lacks another has
-		var groups [][]*transcript.Transcript
 		var one []*transcript.Transcript
 		for _, b := range best {
 			one = append(one, b.list...)
 		}
-		return a.pairAll(d, append(groups, one), session, seen)
+		return a.pairAll(d, [][]*transcript.Transcript{one}, session, &quiet)
 	}
 	return best, nil
 }
 
-func (x *audited) pairedRows() (n int) {
+// ofSession are those that are named for the session, and those of which a call agrees with a row of it; where there are none,
+// those of which a call may be one: what it tells of it is not so.
+func ofSession(all []*audited, session string) (best []*audited) {
+	for _, agrees := range []bool{true, false} {
+		for _, one := range all {
+			if one.list[0].SessionID == session || agrees && one.agreeing() > 0 || !agrees && one.paired() > 0 {
+				best = append(best, one)
+			}
+		}
+		if len(best) > 0 {
+			break
+		}
+	}
+	return best
+}
+
+// agreeing is how many calls agree with their rows.
+func (x *audited) agreeing() (n int) {
+	for _, item := range x.report.Items {
+		if item.Kind == pairing.Paired {
+			n++
+		}
+	}
+	return n
+}
+
+// paired is how many rows belong to calls, whether they agree or not.
+func (x *audited) paired() (n int) {
 	for _, item := range x.report.Items {
 		if item.Call != nil {
 			n += len(item.Rows)
@@ -168,19 +226,14 @@ func (x *audited) pairedRows() (n int) {
 }
 
 // readTranscripts reads files, and puts those of one session together.
-func (a *app) readTranscripts(paths []string, seen *damageSeen) (groups [][]*transcript.Transcript, err error) {
+func readTranscripts(paths []string, w transcript.Window) (groups [][]*transcript.Transcript, err error) {
 	byID := map[string]int{}
 	for _, path := range paths {
-		list, err := transcript.Read(path)
+		list, err := transcript.Read(path, w)
 		if err != nil {
 			return nil, err
 		}
 		for _, t := range list {
-			for _, damage := range t.Damaged {
-				if err := seen.note(damage); err != nil {
-					return nil, err
-				}
-			}
 			key := t.Format + " " + t.SessionID
 			if i, ok := byID[key]; ok && t.SessionID != "" {
 				groups[i] = append(groups[i], t)
@@ -203,57 +256,18 @@ func (a *app) pairAll(d *archive.Dir, groups [][]*transcript.Transcript, session
 	for _, group := range groups {
 		one := &audited{list: group}
 		one.report = pairing.Pair(group, pairing.Record{Rows: rows, Session: session, Catalog: rec.catalog, Content: rec.content})
-		if last := group[len(group)-1]; last.Final != "" {
-			one.claims = claims.Judge(last.Final, one.report.Rows, rec.names(one.report.Rows), rec.content)
-		}
+		one.claims = claims.Judge(final(group), one.report.Rows, rec.names(one.report.Rows), rec.content)
 		list = append(list, one)
 	}
 	return list, nil
 }
 
-// candidates are the rows that may belong to the transcripts: of their sessions, with their ids, in their time; and all rows
-// of the runs of these.
-func candidates(d *archive.Dir, groups [][]*transcript.Transcript, session string, seen *damageSeen) ([]*ledger.Row, error) {
-	ids, sessions := map[string]bool{}, map[string]bool{}
-	var first, last time.Time
-	for _, group := range groups {
-		for _, t := range group {
-			sessions[t.SessionID] = t.SessionID != ""
-			for _, c := range t.Calls {
-				ids[c.ID] = c.ID != ""
-			}
-		}
-		from, to := pairing.Span(group)
-		if first.IsZero() || from.Before(first) {
-			first = from
-		}
-		if to.After(last) {
-			last = to
+// final is what the agent said last to its user.
+func final(group []*transcript.Transcript) (text string) {
+	for _, t := range group {
+		if !t.Sub {
+			text = t.Final
 		}
 	}
-	since, until := ledger.FormatTime(first), ledger.FormatTime(last)
-	runs := map[string]bool{}
-	for row, err := range query.Rows(d, query.Filter{Session: session}) {
-		if err != nil {
-			if err := seen.note(err); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if session != "" || sessions[row.SessionID.String()] || ids[text(row.ClientCallID)] || !first.IsZero() && row.StartedAt >= since && row.StartedAt <= until {
-			runs[row.RunID] = true
-		}
-	}
-	again := damageSeen{a: seen.a, quiet: true}
-	all, err := collect(query.Rows(d, query.Filter{Session: session}), &again)
-	if err != nil {
-		return nil, err
-	}
-	kept := all[:0]
-	for _, row := range all {
-		if runs[row.RunID] {
-			kept = append(kept, row)
-		}
-	}
-	return kept, nil
+	return text
 }

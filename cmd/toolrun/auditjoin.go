@@ -2,8 +2,6 @@ package main
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -117,33 +115,39 @@ func costOf(row *ledger.Row, j *joins.Join, table prices.Table) *float64 {
 	return &usd
 }
 
-// joinWhereNewer is joinSession of the rows that a command is about to show, where there is a transcript that was written
-// since something was learned last. The rows are filled with what it tells.
+// joinWhereNewer is joinSession of the rows of a session that a command is about to show, where their transcript was written
+// to since something was learned of them. The rows are filled with what it tells.
 func (a *app) joinWhereNewer(d *archive.Dir, rows []*ledger.Row) error {
 	session, client := rows[0].SessionID.String(), ""
+	lacks := false
 	for _, row := range rows {
 		if row.Client != nil {
 			client = row.Client.String()
 		}
+		lacks = lacks || row.Model == nil || row.Provider == nil || row.InputTokens == nil || row.Turn == 0
 	}
 	first, err := time.Parse(time.RFC3339, rows[0].StartedAt)
 	format := transcript.FormatOf(client)
-	if err != nil || format == "" {
-		return nil
-	}
-	learned := time.Time{}
-	if info, err := os.Stat(filepath.Join(d.Path(), joins.FileName)); err == nil {
-		learned = info.ModTime()
-	}
-	newer := slices.ContainsFunc(transcript.Places{Getenv: a.getenv}.Find(format, session, first), func(path string) bool {
-		info, err := os.Stat(path)
-		return err == nil && info.ModTime().After(learned)
-	})
-	if !newer || len(a.joinSession(d, session)) == 0 {
+	if err != nil || format == "" || !lacks {
 		return nil
 	}
 	known, err := joins.Load(d.Path(), nil)
 	if err != nil {
+		return err
+	}
+	learned := ""
+	for _, row := range rows {
+		if j := known[row.ToolCallID.String()]; j != nil {
+			learned = max(learned, j.JoinedAt)
+		}
+	}
+	newer := slices.ContainsFunc(transcript.Places{Getenv: a.getenv}.Find(format, session, first), func(path string) bool {
+		return ledger.FormatTime(transcript.Written(path)) >= learned
+	})
+	if !newer || len(a.joinSession(d, session)) == 0 {
+		return nil
+	}
+	if known, err = joins.Load(d.Path(), nil); err != nil {
 		return err
 	}
 	for _, row := range rows {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -57,7 +58,9 @@ func (x *audited) total(joined int) auditTotal {
 	first := x.list[0]
 	t := auditTotal{Type: "transcript", Format: first.Format, Session: first.SessionID, Sessions: append([]string{}, x.report.Sessions...), Counts: map[string]int{}, Claims: len(x.claims), Findings: x.findings(), Joined: joined}
 	for _, one := range x.list {
-		t.Paths = append(t.Paths, one.Path)
+		if !slices.Contains(t.Paths, one.Path) { // a database has many sessions
+			t.Paths = append(t.Paths, one.Path)
+		}
 	}
 	for _, item := range x.report.Items {
 		t.Counts[string(item.Kind)]++

@@ -3,10 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +13,7 @@ import (
 	"toolrun/archive/pairing"
 	"toolrun/archive/query"
 	"toolrun/archive/trace"
+	"toolrun/archive/transcript"
 )
 
 func (a *app) diagnoseCmd() *cobra.Command {
@@ -53,7 +51,9 @@ func (a *app) diagnose(d *archive.Dir, id, against string, paths []string) error
 	}
 	var other *ranRun
 	if against == "" {
-		against = runBefore(d, rec, run)
+		if against, err = runBefore(d, rec, run); err != nil {
+			return err
+		}
 	}
 	if against != "" {
 		if other, err = a.runOf(d, rec, against); err != nil {
@@ -111,22 +111,18 @@ func (a *app) runOf(d *archive.Dir, rec *record, id string) (*ranRun, error) {
 }
 
 // runBefore is the run that began last before another one, "" where none did.
-func runBefore(d *archive.Dir, rec *record, run *ranRun) string {
-	entries, err := os.ReadDir(filepath.Join(d.Path(), ledger.RunsName))
-	if err != nil {
-		return ""
-	}
+func runBefore(d *archive.Dir, rec *record, run *ranRun) (string, error) {
+	all, err := d.Runs()
 	best, at := "", ""
-	for _, e := range entries {
-		id, ok := strings.CutSuffix(e.Name(), ".jsonl")
-		if !ok || id == run.id {
+	for _, id := range all {
+		if id == run.id {
 			continue
 		}
 		if h := rec.header(id); h != nil && h.StartedAt <= run.header.StartedAt && h.StartedAt >= at {
 			best, at = id, h.StartedAt
 		}
 	}
-	return best
+	return best, err
 }
 
 // read reads the rest of the trace, and the rows.
@@ -169,7 +165,7 @@ func (a *app) readStory(d *archive.Dir, r *ranRun, paths []string) error {
 	quiet := damageSeen{a: a, quiet: true}
 	var list []*audited
 	if len(paths) > 0 {
-		groups, err := a.readTranscripts(paths, &quiet)
+		groups, err := readTranscripts(paths, transcript.Window{})
 		if err != nil {
 			return err
 		}

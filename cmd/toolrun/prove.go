@@ -7,7 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"toolrun/archive"
+	"toolrun/archive/audit"
 	"toolrun/archive/evidence"
+	"toolrun/archive/ledger"
 )
 
 func (a *app) proveCmd() *cobra.Command {
@@ -43,7 +45,11 @@ func (a *app) proveCmd() *cobra.Command {
 			if len(rows) > 1 {
 				return &foundError{fmt.Errorf("%d attempts of %q: name one in full, as %s", len(rows), args[0], rows[0].ToolCallID)}
 			}
-			return errors.Join(a.printReceipt(d, rows[0].ToolCallID.String()), damage)
+			receipt, err := a.receipt(d, rows[0])
+			if err != nil {
+				return errors.Join(err, damage)
+			}
+			return errors.Join(a.printReceipt(receipt), damage)
 		},
 	}
 	cmd.Flags().StringVar(&q.tool, "tool", "", "a call of this tool")
@@ -54,21 +60,22 @@ func (a *app) proveCmd() *cobra.Command {
 	return cmd
 }
 
-// printReceipt prints the receipt of the call with this tool_call_id.
-func (a *app) printReceipt(d *archive.Dir, id string) error {
-	receipt, err := a.receipt(d, id)
-	if err != nil {
-		return err
-	}
+// printReceipt prints a receipt.
+func (a *app) printReceipt(receipt *evidence.Receipt) error {
 	if asJSON, err := a.json(receiptFacts(receipt)); asJSON || err != nil {
 		return err
 	}
-	_, err = fmt.Fprint(a.stdout, receipt)
+	_, err := fmt.Fprint(a.stdout, receipt)
 	return err
 }
 
-// receipt makes the receipt of a call; where no checkpoint covers it yet, one is signed.
-func (a *app) receipt(d *archive.Dir, call string) (*evidence.Receipt, error) {
+// receipt makes the receipt of a row that agrees with all that was recorded of its call; where no checkpoint covers it yet, one
+// is signed. A row that was forged is not signed for the asking.
+func (a *app) receipt(d *archive.Dir, row *ledger.Row) (*evidence.Receipt, error) {
+	call := row.ToolCallID.String()
+	if err := audit.Row(d, row); err != nil {
+		return nil, &unverifiedError{fmt.Errorf("call %s: %w", call, err)}
+	}
 	receipt, err := d.Receipt(call)
 	if !errors.Is(err, archive.ErrNotCovered) {
 		return receipt, err
