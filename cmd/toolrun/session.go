@@ -85,20 +85,6 @@ func collect(all iter.Seq2[*ledger.Row, error], seen *damageSeen) ([]*ledger.Row
 	return rows, nil
 }
 
-// lastSession is the session of the last row, "" where there is none.
-func lastSession(all iter.Seq2[*ledger.Row, error], seen *damageSeen) (id string, err error) {
-	for row, err := range all {
-		if err != nil {
-			if err := seen.note(err); err != nil {
-				return "", err
-			}
-			continue
-		}
-		id = row.SessionID.String()
-	}
-	return id, nil
-}
-
 // printSession prints a head with the counts and one line a call.
 func (a *app) printSession(rows []*ledger.Row) error {
 	var n tally
