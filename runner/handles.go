@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/sys/unix"
+
 	"toolrun/archive/ledger"
 	"toolrun/catalog"
 )
@@ -27,6 +29,23 @@ type handles struct {
 }
 
 func newHandles(most int) *handles { return &handles{most: most, perTool: make(map[string]int)} }
+
+// Descriptors: what a program or a call takes at most (on cgroup v1, at a terminal), and what the rest of a server does.
+const (
+	programFDs = 32
+	serverFDs  = 256
+)
+
+// openPrograms is how many programs may be open at a time: as many as calls may wait, and no more than leaves descriptors
+// for the calls that run and for the record.
+func openPrograms(queue, jobs int) int {
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return queue
+	}
+	left := int64(min(files.Cur, 1<<30)) - serverFDs - int64(jobs)*programFDs
+	return max(min(queue, int(left/programFDs)), 1)
+}
 
 // reserve takes a place for a program of the tool; whoever got it owes add or giveUp.
 func (hs *handles) reserve(t *catalog.Tool) *decision {

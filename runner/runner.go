@@ -118,7 +118,7 @@ func New(cfg Config) (*Runner, error) {
 		gate:         newGate(cfg.Jobs, cfg.Queue),
 		ids:          newIDs(cfg.Run.ID(), cfg.Rules, cfg.Archive.Ledger.Claim),
 		sessions:     newSessions(),
-		handles:      newHandles(cfg.Queue),
+		handles:      newHandles(openPrograms(cfg.Queue, cfg.Jobs)),
 		exes:         newExeHashes(),
 		plans:        make(map[string]*plan),
 		onlyDeclared: cfg.Rules.Shapes(false),

@@ -136,6 +136,10 @@ func (c *call) send(h *handle) *Reply {
 	if c.args.Bool(catalog.ArgEnter) && text != "" && text[len(text)-1] >= ' ' && text[len(text)-1] != 0x7f {
 		text += "\n"
 	}
+	if len(text) > sandbox.MaxPendingInput {
+		reply := c.unfit(catalog.ArgInput, fmt.Sprintf("has %d bytes, at most %d can wait for the program: send it in parts", len(text), sandbox.MaxPendingInput))
+		return &reply
+	}
 	err := h.send([]byte(text), c.args.Bool(catalog.ArgEOF))
 	var reply Reply
 	switch {

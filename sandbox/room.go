@@ -142,11 +142,11 @@ func (s *spawner) run() error {
 }
 
 // newRoom makes a room. Its init may still be building it when newRoom returns: the program waits for that.
-func (b *Box) newRoom() (r *room, err error) {
+func (b *Box) newRoom() (_ *room, err error) {
 	if err := b.build(); err != nil {
 		return nil, err
 	}
-	r = &room{box: b}
+	r := &room{box: b}
 	defer func() {
 		if err != nil {
 			r.close()

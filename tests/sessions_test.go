@@ -109,6 +109,9 @@ func TestHandlesBelongToTheirSessionAndEndWithTheRun(t *testing.T) {
 	if f := s.facts(900, patience); f.Outcome != "invalid_arguments" {
 		t.Errorf("the handle of another session: %s", f.Text)
 	}
+	if got := p.run("call", "shell_send", "handle="+h, "input=echo intruder"); got.code != 125 || !strings.Contains(got.stderr, "in this session and run") {
+		t.Errorf("the handle of another run: exit status %d, %s", got.code, got.stderr)
+	}
 	if r := p.rowOf(quick); r.Outcome != "timeout" || !strings.Contains(*r.ErrorMessage, "timed out after 700ms") {
 		t.Errorf("%s", r.raw)
 	}
