@@ -52,3 +52,26 @@ func TestLandlockStopsAWriteThroughAHoleInTheView(t *testing.T) {
 		}
 	}
 }
+
+func TestADirectoryAroundWhatIsHiddenOrReadOnlyStaysWhereItIs(t *testing.T) {
+	b, work := testBox(t, func(p *Profile) {
+		work := p.Mounts[0].Source
+		tree(t, work, map[string]string{"conf/deep/secret": "SECRET", ".git/hooks/pre-commit": "hook", "docs/api/index": "doc", "free/a/b": "x"})
+		p.Hide = []string{filepath.Join(work, "conf/deep/secret")}
+		p.Protect = []string{filepath.Join(work, ".git/hooks")}
+		p.Mounts = append(p.Mounts, Mount{filepath.Join(work, "docs/api"), filepath.Join(work, "docs/api"), false})
+	})
+	for script, want := range map[string]string{
+		"mv conf x || mv conf/deep x || rm -rf conf/deep || echo no": "no\n",
+		"mv .git x || echo no":                                       "no\n",
+		"mv docs x || mv docs/api x || echo no":                      "no\n",
+		"cat conf/deep/secret":                                       "",
+		"echo w >.git/index && mv .git/index .git/i2 && cat .git/i2": "w\n",
+		"echo w >conf/deep/y && mkdir docs/other && cat conf/deep/y": "w\n",
+		"mv free f2 && mv f2/a a && cat a/b":                         "x",
+	} {
+		if _, out, errs := sh(t, b, work, script); out != want {
+			t.Errorf("%s: %q, want %q (%s)", script, out, want, errs)
+		}
+	}
+}

@@ -177,10 +177,13 @@ func (v *view) declared(p *Profile, forbidden []string) error {
 				covers = append(covers, bind{target: filepath.Join(m.Target, rel), empty: true, dir: true})
 			}
 		}
-		v.bind(bind{source: source, target: filepath.Clean(m.Target), write: m.Write, dir: st.IsDir()})
+		b := bind{source: source, target: filepath.Clean(m.Target), write: m.Write, dir: st.IsDir()}
+		v.pin(b)
+		v.bind(b)
 	}
 	for _, path := range p.Protect {
 		if b, ok := v.at(path); ok && !slices.ContainsFunc(mounts, func(m Mount) bool { return m.Target == path }) {
+			v.pin(b)
 			v.bind(b)
 		}
 	}
@@ -191,9 +194,31 @@ func (v *view) declared(p *Profile, forbidden []string) error {
 		}
 	}
 	for _, b := range covers {
+		v.pin(b)
 		v.bind(b)
 	}
 	return nil
+}
+
+// pin keeps the directories around b where they are, each by a mount on itself: the kernel refuses to move or to remove a
+// mount's place. Else a tool that may write around b could move a directory that holds it, and the next start would look
+// for b in vain.
+func (v *view) pin(b bind) {
+	for _, o := range slices.Backward(v.binds) {
+		rel, ok := below(b.target, o.target)
+		if !ok {
+			continue
+		}
+		if !o.write {
+			return
+		}
+		for i, c := range rel {
+			if c == '/' {
+				v.bind(bind{source: filepath.Join(o.source, rel[:i]), target: filepath.Join(o.target, rel[:i]), write: true, dir: true})
+			}
+		}
+		return
+	}
 }
 
 // at finds what the box shows at a path, with links resolved as the host has them now; ok is false where there is nothing
