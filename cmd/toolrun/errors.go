@@ -60,8 +60,8 @@ func (a *app) errorsCmd() *cobra.Command {
 
 func (a *app) printErrors(rows []*ledger.Row, n query.Tally) error {
 	if len(rows) > 0 {
-		t := table{columns: []column{{title: ""}, {title: "started", goes: 2}, {title: "session", gives: true, order: 1, goes: 1}, {title: "tool", gives: true, order: 3, least: 8},
-			{title: "error"}, {title: "call", gives: true, order: 2, least: leastID}, {title: "message", gives: true, least: 24}}}
+		t := table{columns: []column{{title: ""}, {title: "started", goes: 2}, {title: "session", gives: true, goes: 1}, {title: "tool", gives: true, order: 3, least: 8},
+			{title: "error"}, {title: "call", gives: true, order: 1, least: leastID}, {title: "message", gives: true, order: 2, least: 24}}}
 		for _, row := range rows {
 			m := mark(row)
 			t.add(m, cell{text: row.StartedAt}, cell{row.SessionID.String(), dim}, cell{text: row.ToolName.String()}, cell{string(row.ErrorType), m.colour},

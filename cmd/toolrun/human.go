@@ -51,6 +51,24 @@ func short(hash string) string {
 	return hash[:min(12, len(hash))]
 }
 
+// pointed gives numbers that stand below each other as many places behind the point, blank ones.
+func pointed(numbers []string) []string {
+	places := func(s string) int {
+		_, fraction, _ := strings.Cut(s, ".")
+		return len(fraction)
+	}
+	most := 0
+	for _, s := range numbers {
+		most = max(most, places(s))
+	}
+	for i, s := range numbers {
+		if n := places(s); n > 0 {
+			numbers[i] = s + strings.Repeat(" ", most-n)
+		}
+	}
+	return numbers
+}
+
 // list joins words for a sentence.
 func list(words []string) string {
 	if len(words) == 0 {

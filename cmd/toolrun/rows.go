@@ -63,14 +63,14 @@ func text(t *redact.Text) string {
 }
 
 // leastID is how much of an id is always shown: it finds the call or the session as long as no other begins so.
-const leastID = 12
+const leastID = 14
 
 // callTable is one line a call.
 func callTable(rows []*ledger.Row) *table {
 	t := &table{columns: []column{
 		{title: ""}, {title: "turn", right: true}, {title: "tool", gives: true, order: 3, least: 8}, {title: "took", right: true},
 		{title: "ending", gives: true, order: 2}, {title: "exit", right: true}, {title: "output", right: true},
-		{title: "call", gives: true, order: 1, least: leastID}, {title: "input", gives: true, least: 8, goes: 1}}}
+		{title: "call", gives: true, least: leastID}, {title: "input", gives: true, order: 1, least: 8, goes: 1}}}
 	for _, row := range rows {
 		m := mark(row)
 		t.add(m, cell{text: turnText(row)}, cell{text: row.ToolName.String()}, cell{text: rowDuration(row)}, cell{ending(row), m.colour},

@@ -42,9 +42,14 @@ func (a *app) sessionsCmd() *cobra.Command {
 			t := table{columns: []column{
 				{title: "session", gives: true, order: 1, least: leastID}, {title: "client", gives: true, goes: 1}, {title: "first", goes: 2}, {title: "last"},
 				{title: "calls", right: true}, {title: "failed", right: true}, {title: "refused", right: true}, {title: "USD", right: true}}}
-			for _, s := range sessions {
+			usd := make([]string, len(sessions))
+			for i, s := range sessions {
+				usd[i] = dollars(s.USD)
+			}
+			pointed(usd)
+			for i, s := range sessions {
 				t.add(cell{s.SessionID, bold}, cell{text: s.Client}, cell{text: s.FirstAt}, cell{text: s.LastAt}, cell{text: strconv.Itoa(s.Calls)},
-					countCell(s.Failures, red), countCell(s.Refusals, yellow), cell{text: dollars(s.USD)})
+					countCell(s.Failures, red), countCell(s.Refusals, yellow), cell{text: usd[i]})
 			}
 			if len(sessions) == 0 {
 				a.say("No calls.")

@@ -55,8 +55,8 @@ func (a *app) slowCmd() *cobra.Command {
 				err = a.say("None of %s took %s or more.", count(n.Calls, "call"), over.String())
 			default:
 				t := table{columns: []column{{title: ""}, {title: "took", right: true}, {title: "tool", gives: true, order: 4, least: 8}, {title: "ending", gives: true, order: 3},
-					{title: "started", goes: 2}, {title: "session", gives: true, order: 1, goes: 1}, {title: "call", gives: true, order: 2, least: leastID},
-					{title: "input", gives: true, least: 16}}}
+					{title: "started", goes: 2}, {title: "session", gives: true, goes: 1}, {title: "call", gives: true, order: 1, least: leastID},
+					{title: "input", gives: true, order: 2, least: 16}}}
 				for _, row := range rows {
 					m := mark(row)
 					t.add(m, cell{rowDuration(row), bold}, cell{text: row.ToolName.String()}, cell{ending(row), m.colour}, cell{text: row.StartedAt},

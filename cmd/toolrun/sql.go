@@ -138,14 +138,14 @@ func (s *sqlSession) print(rows *index.Rows) error {
 	return s.printTable(rows)
 }
 
-// sqlPage is how many rows are held to be printed.
-const sqlPage = 1000
+// sqlPage is how many rows are held to be printed, and leastSQL how much of a text is always shown of a table.
+const sqlPage, leastSQL = 1000, 16
 
 // printTable prints rows aligned, so many at a time.
 func (s *sqlSession) printTable(rows *index.Rows) error {
 	t := &table{}
 	for _, name := range rows.Columns {
-		t.columns = append(t.columns, column{title: escape(name), gives: true})
+		t.columns = append(t.columns, column{title: escape(name), gives: true, least: leastSQL})
 	}
 	n := 0
 	for values, ok := rows.Next(); ok; values, ok = rows.Next() {

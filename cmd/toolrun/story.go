@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"toolrun/archive"
 	"toolrun/archive/ledger"
@@ -49,7 +50,7 @@ func (s story) table(d *archive.Dir) *table {
 	put("started", row.StartedAt)
 	put("took", rowDuration(row)+", until "+row.EndedAt)
 	if row.HoldMS > 0 {
-		put("waited", strconv.FormatInt(row.HoldMS, 10)+"ms for a free slot or an approval")
+		put("waited", duration(time.Duration(row.HoldMS)*time.Millisecond)+" for a free slot or an approval")
 	}
 	puts("attempt", s.tries())
 	if row.Repeat > 0 {

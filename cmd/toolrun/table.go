@@ -189,7 +189,11 @@ func (t *table) line(b *strings.Builder, row []cell, widths, shown []int, s scre
 		if n > 0 {
 			line.WriteString("  ")
 		}
-		line.WriteString(s.paint(row[i].colour, pad(cut(row[i].text, widths[i]), widths[i], t.columns[i].right)))
+		text := cut(row[i].text, widths[i])
+		if n < len(shown)-1 || t.columns[i].right {
+			text = pad(text, widths[i], t.columns[i].right)
+		}
+		line.WriteString(s.paint(row[i].colour, text))
 	}
 	b.WriteString(strings.TrimRight(line.String(), " "))
 	b.WriteByte('\n')
