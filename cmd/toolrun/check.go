@@ -121,18 +121,14 @@ func (a *app) anomalies(d *archive.Dir, place *checkPlace) (found []anomaly.Anom
 			return bytes.Count(b, []byte(redact.Mark))
 		},
 	})
-	since := a.now().AddDate(0, 0, -limits.HistoryDays)
-	if place != nil && place.At != "" {
-		if at, err := time.Parse(time.RFC3339, place.At); err == nil && at.Before(a.now()) {
-			since = at.AddDate(0, 0, -limits.HistoryDays)
-		}
-	}
-	if !a.flags.since.IsZero() {
-		since = a.flags.since.AddDate(0, 0, -limits.HistoryDays)
+	since := a.historyFrom(limits, place)
+	scope := archive.Scope{From: place.from(), Since: since}
+	if place.known() {
+		scope.Since = time.Time{} // what is new may be of any month
 	}
 	var last *ledger.Row
 	from := int64(-1) // of the first line that counts
-	for line, err := range d.Lines(archive.Scope{From: place.from()}) {
+	for line, err := range d.Lines(scope) {
 		var row *ledger.Row
 		if err == nil {
 			row, err = line.Row()
@@ -146,7 +142,7 @@ func (a *app) anomalies(d *archive.Dir, place *checkPlace) (found []anomaly.Anom
 			return nil, nil, err
 		}
 		last = row
-		if at, err := time.Parse(time.RFC3339, row.StartedAt); err == nil && at.Before(since) && at.Year() > 2019 && !place.isNew(row.Seq) {
+		if at, err := time.Parse(time.RFC3339, row.StartedAt); err == nil && at.Before(since) && at.Year() > 2019 && !(place.known() && place.isNew(row.Seq)) {
 			continue
 		}
 		if from < 0 {
@@ -160,6 +156,23 @@ func (a *app) anomalies(d *archive.Dir, place *checkPlace) (found []anomaly.Anom
 		place.next.From = max(from, place.From)
 	}
 	return found, damage, nil
+}
+
+// historyFrom is from when on rows are looked at: history_days before what is asked for, or before what was told last; where
+// neither is known, before now. A range that has no beginning has all of the past.
+func (a *app) historyFrom(limits anomaly.Limits, place *checkPlace) time.Time {
+	from := a.now()
+	switch {
+	case place == nil && a.flags.since.IsZero():
+		return time.Time{}
+	case place == nil:
+		from = a.flags.since
+	case place.known():
+		if at, err := time.Parse(time.RFC3339, place.At); err == nil && at.Before(from) {
+			from = at
+		}
+	}
+	return from.AddDate(0, 0, -limits.HistoryDays)
 }
 
 func (a *app) inRange(f anomaly.Anomaly) bool {

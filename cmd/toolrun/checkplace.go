@@ -39,6 +39,9 @@ type checkPlace struct {
 // isNew tells whether a row was not looked at before; with a nil place, all were.
 func (p *checkPlace) isNew(seq int64) bool { return p != nil && seq >= p.NextSeq }
 
+// known tells whether anything was told before.
+func (p *checkPlace) known() bool { return p != nil && p.At != "" }
+
 // from is where reading begins.
 func (p *checkPlace) from() int64 {
 	if p == nil {
