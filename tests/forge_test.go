@@ -38,6 +38,46 @@ func TestRowsRemovedEditedAndReorderedAreNamed(t *testing.T) {
 	}
 }
 
+// Rows that were removed, edited and swapped, and a sealed month that is gone, all at once: each is named with its seq or its
+// month, and its file.
+func TestRowsAndAMonthThatAreGoneAreNamed(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, shTool)
+	p.damaged = true
+	threeMonths(newPast(p)) // seq 0 to 6
+	p.query("sessions")     // closes what the past left, which signs
+	p.archived(0)
+	s := p.serve()
+	for i := range 8 {
+		expect(t, s.call("sh", sh(fmt.Sprintf("echo %d", i))), 0)
+	}
+	s.stdin.Close()
+	s.wait(patience)
+	if got := p.query("verify"); got.code != 0 {
+		t.Fatalf("before: status %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	path := filepath.Join(p.data, "ledger.jsonl")
+	lines := strings.SplitAfter(readFile(t, path), "\n") // the hot row of the past, and the 8
+	lines[2] = strings.Replace(lines[2], `"exit_code":0`, `"exit_code":1`, 1)
+	lines[3], lines[4] = lines[4], lines[3]
+	if err := os.WriteFile(path, []byte(strings.Join(append(lines[:1:1], lines[2:]...), "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(p.data, "archive", "2025-01")); err != nil {
+		t.Fatal(err)
+	}
+	got := p.query("verify", "--json")
+	if got.code != 4 {
+		t.Errorf("verify: status %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	for _, want := range []string{`"kind":"ROW_REMOVED","file":"ledger.jsonl".*"seq":7\b`, `"kind":"ROW_EDITED","file":"ledger.jsonl".*"seq":8\b`, `"kind":"ROW_MOVED","file":"ledger.jsonl".*"seq":(9|10)\b`,
+		`"file":"ledger.jsonl".*"seq":9\b`, `"file":"ledger.jsonl".*"seq":10\b`, `"kind":"MONTH_MISSING","file":"archive/2025-01/`} {
+		if !regexp.MustCompile(want).MatchString(got.stdout) {
+			t.Errorf("verify does not tell %s:\n%s", want, got.stdout)
+		}
+	}
+}
+
 // The whole of it once more from outside, as somebody would who has toolrun, the directory, and a checkpoint from the
 // log of the run: a cut that takes the checkpoints along is found with that line only.
 func TestCutIsFoundWithTheLineOfALog(t *testing.T) {
