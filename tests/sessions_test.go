@@ -112,6 +112,9 @@ func TestHandlesBelongToTheirSessionAndEndWithTheRun(t *testing.T) {
 	if got := p.run("call", "shell_send", "handle="+h, "input=echo intruder"); got.code != 125 || !strings.Contains(got.stderr, "in this session and run") {
 		t.Errorf("the handle of another run: exit status %d, %s", got.code, got.stderr)
 	}
+	if got := p.run("call", "shell_start"); got.code != 0 || !strings.Contains(got.stderr, "ends with this command") {
+		t.Errorf("a start by toolrun call: exit status %d, %s", got.code, got.stderr)
+	}
 	if r := p.rowOf(quick); r.Outcome != "timeout" || !strings.Contains(*r.ErrorMessage, "timed out after 700ms") {
 		t.Errorf("%s", r.raw)
 	}
@@ -400,5 +403,36 @@ func TestADebuggerHoldsACrashingProgram(t *testing.T) {
 	}
 	if _, state := s.stay("gdb_stop", object{"handle": h}); state.Running {
 		t.Errorf("%+v", state)
+	}
+}
+
+// What README.md says of programs that stay is tried as it stands there: its tools, its loop, what that prints.
+func TestTheShellOfTheReadmeIsTalkedTo(t *testing.T) {
+	t.Parallel()
+	python, err := exec.LookPath("/usr/bin/python3")
+	if err != nil {
+		t.Skip("no python3 here")
+	}
+	blocks := fences.FindAllStringSubmatch(document(t, "README.md"), -1)
+	var ask, loop, want, tools string
+	for i, b := range blocks {
+		switch {
+		case b[1] == "python":
+			ask = b[2][:strings.Index(b[2], "tools = ")]
+		case b[1] == "py":
+			loop, want = b[2], blocks[i+1][2]
+		case b[1] == "toml" && strings.Contains(b[2], `mode = "background"`) && strings.HasPrefix(b[2], "[tools.shell]"):
+			tools = b[2]
+		}
+	}
+	p := launchPlace(t)
+	p.write("tools.toml", tools, 0o644)
+	if got := p.start0("trust"); got.code != 0 {
+		t.Fatalf("trust: %s", got.stderr)
+	}
+	cmd := exec.Command(python, p.writeOutside("loop.py", ask+loop))
+	cmd.Dir, cmd.Env = p.work, append(p.env, "TOOLRUN_DATA="+p.data)
+	if got := finish(t, cmd); got.code != 0 || got.stdout != want {
+		t.Errorf("status %d\n%s\nstdout %q\nREADME %q", got.code, got.stderr, got.stdout, want)
 	}
 }

@@ -161,6 +161,9 @@ func (a *app) printReply(e *engine, reply runner.Reply, facts bool) error {
 	if reply.Err != nil {
 		a.warn("%v", reply.Err)
 	}
+	if p := reply.Process; p != nil && p.Running {
+		a.warn("program %s ends with this command: one that stays needs a client of 'toolrun serve', which lives as long", p.Handle)
+	}
 	if row.Signal != "" || row.ExitCode == nil && row.Outcome != ledger.OutcomeOK {
 		a.warn("%s: %s", row.ToolName.String(), cmp.Or(text(row.ErrorMessage), row.Outcome))
 	}

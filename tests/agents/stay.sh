@@ -11,10 +11,14 @@ if [ "${NET:-own}" != keep ] && [ -z "${HARNESS_NETNS:-}" ] && command -v ip > /
   export HARNESS_NETNS=1; exec unshare -n sh -c 'ip link set lo up; exec "$@"' sh "$H/stay.sh" "$toolrun"
 fi
 runs=${AGENT_RUNS:-$H/.runs}; mkdir -p "$runs"; out=$runs/stay.txt; : > "$out"
-for c in claude codex; do
-  case " ${CLIENTS:-$c} " in *" $c "*) ;; *) continue;; esac
-  if [ ! -d "$AGENT_PKGS/$c/node_modules" ]; then echo "SKIP $c stay - not installed"; continue; fi
-  rm -rf "$runs/$c-stay"
-  "$AGENT_NODE/node" --no-warnings "$H/lib/stay.mjs" "$c" "$toolrun" "$runs/$c-stay" || echo "FAIL $c stay crashed"
-done 2>&1 | tee "$out"
+stay() {
+  if [ ! -d "$AGENT_PKGS/$1/node_modules" ]; then echo "SKIP $1 stay - not installed"; return; fi
+  rm -rf "$runs/$1-stay"
+  "$AGENT_NODE/node" --no-warnings "$H/lib/stay.mjs" "$1" "$toolrun" "$runs/$1-stay" || echo "FAIL $1 stay crashed"
+}
+for c in ${CLIENTS:-claude codex}; do # side by side: the build of each takes three minutes
+  case $c in claude|codex) stay $c & ;; esac
+done > "$out" 2>&1
+wait
+cat "$out"
 ! grep -q '^FAIL' "$out"

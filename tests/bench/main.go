@@ -56,8 +56,9 @@ timeout = "10m"
 func main() {
 	rounds := flag.Int("n", 300, "rounds of each kind")
 	starts := flag.Int("starts", 20, "starts of the server")
+	only := flag.Bool("terminals", false, "only what concerns terminals")
 	flag.Parse()
-	if err := run(*rounds, *starts); err != nil {
+	if err := run(*rounds, *starts, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -69,7 +70,7 @@ type contestant struct {
 	once func() error
 }
 
-func run(rounds, starts int) error {
+func run(rounds, starts int, onlyTerminals bool) error {
 	dir, err := os.MkdirTemp("", "toolrun-bench-")
 	if err != nil {
 		return err
@@ -86,6 +87,9 @@ func run(rounds, starts int) error {
 		return err
 	}
 	defer s.end()
+	if onlyTerminals {
+		return terminals(dir, s, rounds)
+	}
 	contestants := []contestant{
 		{"bare exec of true", func() error { return exec.Command("true").Run() }},
 		{"bwrap --unshare-all … true", func() error {

@@ -2,8 +2,8 @@
 // stay: an agent under `toolrun launch` works with programs that stay. Then what its model was told is held against the record.
 // Prints PASS|FAIL AGENT stay EXPECTATION [- why].
 //   stay.mjs AGENT TOOLRUN DIR
-// Agents are looked for in $AGENT_PKGS, a newer Node in $AGENT_NODE (a folder). The program that crashes and the build that
-// takes longer than the agent waits for a poll are scripts; the limit is that of the poll, scaled down.
+// Agents are looked for in $AGENT_PKGS, a newer Node in $AGENT_NODE (a folder). The program that crashes and the build are scripts.
+// The build takes three minutes, the agent waits no longer than one for a call.
 import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -19,8 +19,8 @@ let port = '';
 for (let n = 0; n < 200 && !port; n++) { await sleep(50); try { port = fs.readFileSync(at('journal', 'port'), 'utf8').trim(); } catch { /* not yet */ } }
 const base = 'http://127.0.0.1:' + port, prompt = 'HARNESS: work with the programs of this project and report.';
 const users = {
-  claude: { args: ['-p', prompt], env: { ANTHROPIC_BASE_URL: base, ANTHROPIC_API_KEY: 'sk-test-dummy', CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1', DISABLE_AUTOUPDATER: '1' } },
-  codex: { args: ['exec', '--skip-git-repo-check', prompt], env: { MOCK_API_KEY: 'sk-test-dummy' },
+  claude: { args: ['-p', prompt], env: { MCP_TOOL_TIMEOUT: '60000', ANTHROPIC_BASE_URL: base, ANTHROPIC_API_KEY: 'sk-test-dummy', CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1', DISABLE_AUTOUPDATER: '1' } },
+  codex: { args: ['exec', '--config=mcp_servers.box.tool_timeout_sec=60', '--skip-git-repo-check', prompt], env: { MOCK_API_KEY: 'sk-test-dummy' },
     config: `model = "mock-model"\nmodel_provider = "mock"\ncheck_for_update_on_startup = false\n[analytics]\nenabled = false\n[model_providers.mock]\nname = "mock"\nbase_url = "${base}/v1"\nenv_key = "MOCK_API_KEY"\nwire_api = "responses"\n` },
 };
 const u = users[agent];
@@ -52,7 +52,7 @@ mode = "session"
 stderr = "merge"
 [tools.build]
 description = "Build everything."
-command = ["sh", "-c", "echo compiling; sleep 6; echo built"]
+command = ["sh", "-c", "echo compiling; sleep 180; echo built"]
 mode = "background"
 `);
 run(['trust']);
@@ -60,7 +60,7 @@ run(['trust']);
 const out = fs.openSync(at('stdout'), 'w'), err = fs.openSync(at('stderr'), 'w');
 const p = spawn(toolrun, ['launch', agent, '--', ...u.args], { cwd: at('work'), env, stdio: ['ignore', out, err] });
 let status = null; const ended = new Promise((done) => p.on('exit', (code, sig) => { status = code ?? sig; done(); }));
-await Promise.race([ended, sleep(180000)]);
+await Promise.race([ended, sleep(480000)]);
 if (status === null) p.kill('SIGKILL');
 mock.kill('SIGTERM');
 const stdout = fs.readFileSync(at('stdout'), 'utf8'), stderr = fs.readFileSync(at('stderr'), 'utf8');
@@ -77,11 +77,14 @@ let rows = []; try { rows = fs.readFileSync(at('data', 'ledger.jsonl'), 'utf8').
 const answer = (turn) => [...told].find(([id]) => id.endsWith(`_t${turn}_0`))?.[1] ?? '';
 // Some agents show their model the text of an answer, some its facts.
 const expect = { 2: [/<42>/, 'what-python-says'], 5: [/SIGSEGV/, 'the-crash'], 8: [/Serving/, 'the-server'], 10: [/served-over-loopback/, 'what-the-server-serves'],
-  12: [/compiling/, 'the-build'], 13: [/still runs|running\W+true/, 'that-it-runs'], 14: [/still runs/, 'its-handle'], 15: [/built/, 'its-end'], 16: [/has ended|running\W+false/, 'the-end-of-python'] };
+  12: [/compiling/, 'the-build'], 13: [/still runs|running\W+true/, 'that-it-runs'], 14: [/still runs/, 'its-handle'],
+  17: [/still runs|running\W+true/, 'that-it-runs-after-two-minutes'], 18: [/built/, 'its-end'], 19: [/has ended|running\W+false/, 'the-end-of-python'] };
 for (const [turn, [text, what]] of Object.entries(expect)) say(text.test(answer(turn)), 'the-model-is-told-' + what, answer(turn));
 const processes = rows.filter((r) => r.flags.includes('PROCESS')), calls = rows.filter((r) => !r.flags.includes('PROCESS'));
-say(calls.length === 17 && calls.every((r) => r.status === 'success'), 'each-call-has-its-row', calls.map((r) => r.tool_name + ' ' + r.status));
+say(calls.length === 20 && calls.every((r) => r.status === 'success'), 'each-call-has-its-row', calls.map((r) => r.tool_name + ' ' + r.status));
 const ends = Object.fromEntries(processes.map((r) => [r.tool_name, r.outcome]));
+const built = processes.find((r) => r.tool_name === 'build_start');
+say(built?.duration_ms >= 180000 && calls.every((r) => r.duration_ms < 60000), 'the-build-outlasts-the-limit-of-a-call', built?.duration_ms);
 say(processes.length === 4 && ends.py_start === 'ok' && ends.build_start === 'ok' && ends.gdb_start === 'interrupted' && ends.dev_start === 'interrupted', 'each-program-has-its-end', JSON.stringify(ends));
 say(processes.every((r) => calls.some((c) => c.tool_call_id === r.parent_call_id && c.tool_name === r.tool_name)), 'each-program-names-its-start', '');
 const v = run(['verify']); say(v.status === 0, 'verify', v.stdout + v.stderr);
