@@ -120,11 +120,14 @@ func (h *exeHashes) start(path string) <-chan string {
 }
 
 func (h *exeHashes) compute(path string, key fileKey) string {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // by now it may be a FIFO, which would be waited for
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return ""
+	}
 	sum := sha256.New()
 	if _, err := io.Copy(sum, f); err != nil {
 		return ""

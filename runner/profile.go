@@ -57,16 +57,11 @@ func newPlan(cfg *Config, t *catalog.Tool, warn func(string)) (*plan, sandbox.Pr
 	if err != nil {
 		return nil, sandbox.Profile{}, err
 	}
-	v := &viewMaker{cfg: cfg, warn: warn, writable: make(map[string]bool)}
+	v := &viewMaker{cfg: cfg, warn: warn, writable: make(map[string]bool), anybodys: WritablePlaces(cfg.Catalog, cfg.Workspace)}
 	v.add(cfg.Workspace, false)
-	for _, place := range t.Sandbox.Read {
-		v.add(v.absolute(place), false)
-	}
-	for _, place := range t.Sandbox.Write {
-		v.add(v.absolute(place), true)
-	}
+	v.addAll(t.Sandbox.Read, t.Sandbox.Write)
 	declared := v.resolved()
-	roots, env := toolchains(cfg, t)
+	roots, env := toolchains(cfg, t, v.anybodys, warn)
 	for _, root := range roots {
 		v.add(root, false)
 	}
@@ -126,8 +121,9 @@ func newPlan(cfg *Config, t *catalog.Tool, warn func(string)) (*plan, sandbox.Pr
 }
 
 // toolchains finds the installations that a tool's programs need: the places to show, and variables that they need where
-// HOME is another one. A program that is not found has none; a call of the tool will say so.
-func toolchains(cfg *Config, t *catalog.Tool) (roots []string, env map[string]string) {
+// HOME is another one. A program that is not found has none; a call of the tool will say so. Tools may write the places in
+// writable.
+func toolchains(cfg *Config, t *catalog.Tool, writable []string, warn func(string)) (roots []string, env map[string]string) {
 	programs := t.Toolchains.Programs
 	if t.Toolchains.Auto {
 		programs = append([]string{t.Program()}, programs...)
@@ -141,9 +137,12 @@ func toolchains(cfg *Config, t *catalog.Tool) (roots []string, env map[string]st
 	}
 	env = make(map[string]string)
 	for _, program := range programs {
-		found, err := sandbox.FindToolchain(program, filepath.SplitList(path), home)
+		found, err := sandbox.FindToolchain(program, filepath.SplitList(path), home, writable)
 		if err != nil {
 			continue
+		}
+		for _, left := range found.Left {
+			warn(fmt.Sprintf("%q leads to %q by a link or a first line that tools may change, and that is no installation of PATH: declare it in read", program, left))
 		}
 		for _, root := range found.Roots {
 			if !slices.Contains(roots, root) {

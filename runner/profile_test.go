@@ -229,6 +229,37 @@ sandbox = { read = [%q] }
 	g.end()
 }
 
+func TestALinkThatToolsMayChangeIsNotFollowedOutOfTheirReach(t *testing.T) {
+	outside, named := t.TempDir(), t.TempDir()
+	must(t, os.Mkdir(filepath.Join(named, "in"), 0o755))
+	g := newRig(t, fmt.Sprintf(`
+[tools.t]
+description = "x"
+command = ["/bin/sh"]
+risk = "READ"
+sandbox = { read = ["reads", "way/%[2]s", "inside", "in-named", %[1]q], write = [".", "writes", "writes-named"] }
+`, named, filepath.Base(outside)), mustNotRun(t), func(c *Config) {
+		workspace := c.Workspace
+		must(t, os.MkdirAll(filepath.Join(workspace, "real"), 0o755))
+		for link, target := range map[string]string{
+			"reads": outside, "writes": outside, "way": filepath.Dir(outside), "inside": "real", "in-named": filepath.Join(named, "in"), "writes-named": named,
+		} {
+			must(t, os.Symlink(target, filepath.Join(workspace, link)))
+		}
+	})
+	for _, m := range g.profiles["t"].Mounts {
+		if m.Source != g.cfg.Workspace && m.Source != filepath.Join(g.cfg.Workspace, "real") && !within(named, m.Source) || m.Write && m.Source == named {
+			t.Errorf("shown: %v", m)
+		}
+	}
+	for _, source := range []string{named, filepath.Join(named, "in")} {
+		if !slices.ContainsFunc(g.profiles["t"].Mounts, func(m sandbox.Mount) bool { return m.Source == source && !m.Write }) {
+			t.Errorf("%s, which is declared itself, is not shown: %v", source, g.profiles["t"].Mounts)
+		}
+	}
+	g.end()
+}
+
 func TestACatalogThatTheHostCannotEnforceFailsAtTheStart(t *testing.T) {
 	cannot := errors.New("no cgroup here")
 	var err error

@@ -53,7 +53,10 @@ const maxLinks = 40
 
 // resolve follows every symlink of an absolute path, the last one and dangling ones too. What does not exist is taken
 // as written. Unlike filepath.Clean it gives ".." after a symlink the kernel's meaning.
-func resolve(path string) (string, error) {
+func resolve(path string) (string, error) { return follow(path, func(string) {}) }
+
+// follow is resolve; link is told where each symlink stands that it follows, the directory it is in resolved.
+func follow(path string, link func(at string)) (string, error) {
 	todo := strings.Split(path, "/")
 	done := "/"
 	for links := 0; len(todo) > 0; {
@@ -73,6 +76,7 @@ func resolve(path string) (string, error) {
 			if links++; links > maxLinks {
 				return "", errors.New("has too many symlinks")
 			}
+			link(next)
 			if strings.HasPrefix(target, "/") {
 				done = "/"
 			}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Toolchain is what a program needs of the host beyond the system's own directories.
@@ -17,19 +19,23 @@ type Toolchain struct {
 	Exe   string   // the program as it was found, absolute, links not resolved
 	Roots []string // installation directories, or single files, to be shown read-only; sorted, none below another
 	Env   []string // KEY=VALUE that the installation needs where HOME is another one
+	Left  []string // files that something in a writable place leads to, in no known installation; not in Roots
 }
 
 // FindToolchain finds a program (a name, looked up in the directories of path, or an absolute path) and the installation
 // roots of all that it leads to: links, the interpreter of a script, the interpreter's own links. A root is never the
 // home directory or a parent of it: of a program that lies there loosely, only its file is shown. The error is an *os.PathError.
-func FindToolchain(program string, path []string, home string) (Toolchain, error) {
+//
+// Tools may write the places in writable (resolved), and so choose where a link or a first line there leads. From there on
+// only installations are roots that path leads to as well, or that a manager keeps, or that are below /opt.
+func FindToolchain(program string, path []string, home string, writable []string) (Toolchain, error) {
 	exe, err := lookPath(program, path)
 	if err != nil {
 		return Toolchain{}, err
 	}
-	t := finder{path: path, home: home, roots: map[string]bool{}, seen: map[string]bool{}}
+	t := finder{path: path, home: home, writable: writable, roots: map[string]bool{}, seen: map[string]bool{}}
 	t.follow(exe)
-	tc := Toolchain{Exe: exe, Env: t.env}
+	tc := Toolchain{Exe: exe, Env: t.env, Left: t.left}
 	for r := range t.roots {
 		if !slices.ContainsFunc(keys(t.roots), func(o string) bool { return o != r && within(r, o) }) {
 			tc.Roots = append(tc.Roots, r)
@@ -82,16 +88,25 @@ func executable(path string) error {
 
 // finder follows a program through links and interpreters.
 type finder struct {
-	path  []string
-	home  string
-	roots map[string]bool
-	env   []string
-	seen  map[string]bool
+	path     []string
+	home     string
+	writable []string
+	led      bool // by something in a writable place
+	left     []string
+	roots    map[string]bool
+	env      []string
+	seen     map[string]bool
 }
 
 func (t *finder) follow(file string) {
 	for !t.seen[file] && len(t.seen) < 32 {
 		t.seen[file] = true
+		if t.isWritable(file) {
+			t.led = true
+		} else if t.led && !t.installed(file) {
+			t.left = append(t.left, file)
+			return
+		}
 		t.root(file)
 		if target, err := os.Readlink(file); err == nil {
 			if !filepath.IsAbs(target) {
@@ -113,11 +128,14 @@ func (t *finder) follow(file string) {
 
 // interpreter is what the first line of a script names, "" if the file is no script.
 func (t *finder) interpreter(file string) string {
-	f, err := os.Open(file)
+	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO would be waited for
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return ""
+	}
 	line, err := bufio.NewReader(io.LimitReader(f, 4096)).ReadBytes('\n')
 	if err != nil && err != io.EOF || !bytes.HasPrefix(line, []byte("#!")) {
 		return ""
@@ -127,17 +145,19 @@ func (t *finder) interpreter(file string) string {
 		return ""
 	}
 	if filepath.Base(words[0]) == "env" {
-		t.follow(words[0])
+		t.follow(filepath.Clean(words[0]))
 		for _, w := range words[1:] {
 			if !strings.HasPrefix(w, "-") && !strings.Contains(w, "=") {
-				exe, _ := lookPath(w, t.path)
-				return exe
+				if exe, err := lookPath(w, t.path); err == nil {
+					return filepath.Clean(exe)
+				}
+				return ""
 			}
 		}
 		return ""
 	}
 	if filepath.IsAbs(words[0]) {
-		return words[0]
+		return filepath.Clean(words[0])
 	}
 	return ""
 }
@@ -155,7 +175,7 @@ var managers = []struct {
 
 // root notes the installation that a file belongs to.
 func (t *finder) root(file string) {
-	if slices.ContainsFunc(systemDirs, func(d string) bool { return within(file, d) }) {
+	if ofSystem(file) {
 		return
 	}
 	for _, m := range managers {
@@ -179,11 +199,42 @@ func (t *finder) root(file string) {
 		}
 		return
 	}
-	dir := filepath.Dir(file)
+	t.add(prefix(filepath.Dir(file)), file)
+}
+
+// prefix is the installation whose programs lie in dir.
+func prefix(dir string) string {
 	if base := filepath.Base(dir); base == "bin" || base == "sbin" {
-		dir = filepath.Dir(dir)
+		return filepath.Dir(dir)
 	}
-	t.add(dir, file)
+	return dir
+}
+
+func ofSystem(file string) bool {
+	return slices.ContainsFunc(systemDirs, func(d string) bool { return within(file, d) })
+}
+
+func (t *finder) isWritable(file string) bool {
+	return slices.ContainsFunc(t.writable, func(d string) bool { return within(file, d) })
+}
+
+// installed tells whether a file is in an installation that is one without anything that a tool wrote.
+func (t *finder) installed(file string) bool {
+	if ofSystem(file) {
+		return true
+	}
+	if executable(file) != nil {
+		return false
+	}
+	for _, m := range managers {
+		if strings.Contains(file, m.marker+"/") {
+			return true
+		}
+	}
+	onPath := func(d string) bool {
+		return !t.isWritable(d) && prefix(filepath.Clean(d)) == prefix(filepath.Dir(file))
+	}
+	return within(file, "/opt") || slices.ContainsFunc(t.path, onPath)
 }
 
 // add notes root, or only the file where root holds more than one installation.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestToolchainRoots(t *testing.T) {
@@ -61,7 +63,7 @@ func TestToolchainRoots(t *testing.T) {
 		"tool":    {"sdk"},
 		"sh":      nil,
 	} {
-		tc, err := FindToolchain(program, path, home)
+		tc, err := FindToolchain(program, path, home, nil)
 		if err != nil {
 			t.Errorf("%s: %v", program, err)
 			continue
@@ -78,14 +80,55 @@ func TestToolchainRoots(t *testing.T) {
 			}
 		}
 	}
-	tc, _ := FindToolchain("cargo", path, home)
+	tc, _ := FindToolchain("cargo", path, home, nil)
 	if len(tc.Env) != 1 || !strings.HasPrefix(tc.Env[0], "RUSTUP_HOME=") {
 		t.Errorf("cargo: env %q", tc.Env)
 	}
-	if _, err := FindToolchain("nothere", path, home); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := FindToolchain("nothere", path, home, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("nothere: %v", err)
 	}
-	if _, err := FindToolchain("notexec", path, home); !errors.Is(err, fs.ErrPermission) {
+	if _, err := FindToolchain("notexec", path, home, nil); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("notexec: %v", err)
 	}
+}
+
+func TestWhatAToolWroteLeadsToKnownInstallationsOnly(t *testing.T) {
+	home := t.TempDir()
+	work := filepath.Join(home, "work")
+	tree(t, home, map[string]string{
+		".aws/credentials": "SECRET", ".ssh/bin/x": "", "sdk/bin/python": "ELF", "sdk/bin/on-path": "ELF", ".pyenv/versions/3/bin/python": "ELF",
+		"work/run": "", ".sdkman/candidates/java/21/bin/java": "ELF",
+	})
+	for _, f := range []string{".aws/credentials", ".ssh/bin/x", "sdk/bin/python", "sdk/bin/on-path", ".pyenv/versions/3/bin/python", "work/run", ".sdkman/candidates/java/21/bin/java"} {
+		os.Chmod(filepath.Join(home, f), 0o755)
+	}
+	path := []string{filepath.Join(home, "sdk/bin"), work, "/usr/bin", "/bin"}
+	for line, want := range map[string][]string{
+		"#!" + home + "/.aws/credentials\n":                                       {"work"},
+		"#!" + home + "/.ssh/bin/x\n":                                             {"work"},
+		"#!/usr/bin/env " + home + "/.aws/credentials\n":                          {"work"},
+		"#!" + home + "/.sdkman/candidates/../../.aws/credentials\n":              {"work"},
+		"#!" + home + "/nothing/there\n":                                          {"work"},
+		"-> " + home + "/.ssh/bin/x":                                              {"work"},
+		"#!" + home + "/sdk/bin/python\n":                                         {"sdk", "work"},
+		"#!/usr/bin/env on-path\n":                                                {"sdk", "work"},
+		"-> " + home + "/.pyenv/versions/3/bin/python":                            {".pyenv", "work"},
+		"#!" + home + "/.sdkman/candidates/../candidates/java/21/bin/java -jar\n": {".sdkman/candidates/java/21", "work"},
+		"#!/bin/sh\n": {"work"},
+	} {
+		os.Remove(filepath.Join(work, "run"))
+		tree(t, work, map[string]string{"run": line})
+		os.Chmod(filepath.Join(work, "run"), 0o755)
+		for i := range want {
+			want[i] = filepath.Join(home, want[i])
+		}
+		if tc, err := FindToolchain("run", path, home, []string{work}); err != nil || !slices.Equal(tc.Roots, want) {
+			t.Errorf("%q: roots %q, %v, want %q", line, tc.Roots, err, want)
+		}
+	}
+	os.Remove(filepath.Join(work, "run"))
+	if err := unix.Mkfifo(filepath.Join(work, "run"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	FindToolchain("run", path, home, []string{work}) // it returns
 }

@@ -27,7 +27,7 @@ func (a *app) hostWarnings(c *catalog.Catalog) (list []string) {
 			if _, err := os.Stat(filepath.Join(dir, program)); err != nil {
 				list = append(list, fmt.Sprintf("tool %s: command: the program %q is not in %s; its calls will fail until it is there", t.Name, program, dir))
 			}
-		} else if _, err := sandbox.FindToolchain(program, filepath.SplitList(path), a.getenv("HOME")); err != nil {
+		} else if _, err := sandbox.FindToolchain(program, filepath.SplitList(path), a.getenv("HOME"), nil); err != nil {
 			list = append(list, fmt.Sprintf("tool %s: command: the program %q is not found in PATH; its calls will fail: install it, or write its path", t.Name, program))
 		}
 		for _, places := range []struct {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"toolrun/catalog"
+	"toolrun/runner"
 	"toolrun/sandbox"
 )
 
@@ -92,7 +93,7 @@ func (a *app) catalogJSON(c *catalog.Catalog, tools []*catalog.Tool) error {
 		info := toolInfo{
 			Type: "tool", Name: t.Name, Description: t.Description, Risk: t.Risk, Approval: t.Approval,
 			Network: networkOf(t), Write: append([]string{}, t.Sandbox.Write...), TimeoutMS: t.Timeout.Milliseconds(),
-			BestEffort: t.BestEffort, Program: t.Program(), Toolchains: a.toolchains(t),
+			BestEffort: t.BestEffort, Program: t.Program(), Toolchains: a.toolchains(c, t),
 			SchemaSHA256: t.SchemaSHA256, DefinitionSHA256: t.DefinitionSHA256, Schema: t.Schema,
 		}
 		if err := printJSON(a.stdout, info); err != nil {
@@ -118,7 +119,7 @@ func (a *app) catalogText(c *catalog.Catalog, tools []*catalog.Tool, whole bool)
 	}
 	if whole {
 		for _, t := range tools {
-			if err := a.toolText(t); err != nil {
+			if err := a.toolText(c, t); err != nil {
 				return err
 			}
 		}
@@ -169,7 +170,7 @@ func firstLine(s string) string {
 }
 
 // toolText prints all of one tool.
-func (a *app) toolText(t *catalog.Tool) error {
+func (a *app) toolText(c *catalog.Catalog, t *catalog.Tool) error {
 	facts := table{columns: make([]column, 2)}
 	facts.text("tool", t.Name)
 	facts.text("description", t.Description)
@@ -181,7 +182,7 @@ func (a *app) toolText(t *catalog.Tool) error {
 		facts.text("program", "that of "+t.Base+"_"+catalog.VerbStart)
 	default:
 		facts.text("program", t.Program())
-		for i, root := range a.toolchains(t) {
+		for i, root := range a.toolchains(c, t) {
 			facts.text([]string{"toolchains", ""}[min(i, 1)], root)
 		}
 		facts.text("reads", list(t.Sandbox.Read))
@@ -216,14 +217,15 @@ func (a *app) toolText(t *catalog.Tool) error {
 }
 
 // toolchains are the installation roots that a tool's box shows read-only.
-func (a *app) toolchains(t *catalog.Tool) []string {
+func (a *app) toolchains(c *catalog.Catalog, t *catalog.Tool) []string {
 	programs := t.Toolchains.Programs
 	if t.Toolchains.Auto && t.Program() != "" {
 		programs = []string{t.Program()}
 	}
 	roots := []string{}
+	writable := runner.WritablePlaces(c, a.inWorkspace("."))
 	for _, p := range programs {
-		found, err := sandbox.FindToolchain(p, filepath.SplitList(a.getenv("PATH")), a.getenv("HOME"))
+		found, err := sandbox.FindToolchain(p, filepath.SplitList(a.getenv("PATH")), a.getenv("HOME"), writable)
 		if err != nil {
 			continue // a program of the workspace, or none that is there
 		}
