@@ -212,7 +212,9 @@ func (b *Box) planLimits() error {
 	for _, r := range []rlimit{
 		{"rlimit.nofile", unix.RLIMIT_NOFILE, uint64(b.profile.Limits.Files)},
 		{"rlimit.fsize", unix.RLIMIT_FSIZE, uint64(b.profile.Limits.FileSizeBytes)},
-		{"rlimit.core", unix.RLIMIT_CORE, 0},
+		// Not 0, which keeps files away, but not the program that core_pattern names: it would run on the host, as root, and
+		// a crash reporter keeps the environment with its secrets. 1 keeps away both (core(5), fs/coredump.c).
+		{"rlimit.core", unix.RLIMIT_CORE, 1},
 	} {
 		var now unix.Rlimit
 		if err := unix.Getrlimit(r.resource, &now); err != nil {

@@ -34,7 +34,6 @@ type Host struct {
 	procMasks []string // dangerous files of /proc that this kernel has
 	outer     int      // user namespace in which an unprivileged process makes its boxes; -1: it is privileged
 	ownPidNS  int      // to come back after a clone into another pid namespace
-	null      int      // /dev/null, read-only
 	// The init of every box reads from lifeline until its end; only this process holds the other end.
 	lifeline [2]int
 
@@ -60,7 +59,7 @@ func Open(cfg Config) (*Host, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	h := &Host{cfg: cfg, missing: map[string]string{}, users: map[ids]int{}, outer: -1, ownPidNS: -1, null: -1, lifeline: [2]int{-1, -1}, janitor: newJanitor()}
+	h := &Host{cfg: cfg, missing: map[string]string{}, users: map[ids]int{}, outer: -1, ownPidNS: -1, lifeline: [2]int{-1, -1}, janitor: newJanitor()}
 	h.system = sync.OnceValue(func() *view { return planSystem(h.outer >= 0) })
 	if err := h.open(); err != nil {
 		h.Close()
@@ -75,9 +74,6 @@ func (h *Host) open() (err error) {
 	}
 	if h.ownPidNS, err = unix.Open("/proc/self/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
 		return fmt.Errorf("open own pid namespace: %w", err)
-	}
-	if h.null, err = unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
-		return fmt.Errorf("open /dev/null: %w", err)
 	}
 	if err := unix.Pipe2(h.lifeline[:], unix.O_CLOEXEC); err != nil {
 		return fmt.Errorf("make lifeline: %w", err)
@@ -129,7 +125,7 @@ func (h *Host) Close() error {
 	for _, n := range h.nets {
 		n.close()
 	}
-	for _, fd := range []int{h.outer, h.ownPidNS, h.null, h.lifeline[0], h.lifeline[1]} {
+	for _, fd := range []int{h.outer, h.ownPidNS, h.lifeline[0], h.lifeline[1]} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}

@@ -154,6 +154,7 @@ var attacks = map[string]func() error{
 	},
 	"vsock":         func() error { _, err := unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0); return err },
 	"packet socket": func() error { _, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0); return err },
+	"left on stdin": leftOnStdin,
 	"inherited descriptor": func() error {
 		es, err := os.ReadDir("/proc/self/fd")
 		if err != nil {
@@ -168,6 +169,18 @@ var attacks = map[string]func() error{
 		}
 		return errors.New("only its own")
 	},
+}
+
+// leftOnStdin succeeds if an earlier call left something on the open file that is its stdin, or else leaves it.
+func leftOnStdin() error {
+	flags, err := unix.FcntlInt(0, unix.F_GETFL, 0)
+	if err != nil || flags&unix.O_APPEND != 0 {
+		return nil
+	}
+	if _, err := unix.FcntlInt(0, unix.F_SETFL, flags|unix.O_APPEND); err != nil {
+		return nil // it must be possible
+	}
+	return errors.New("as new")
 }
 
 // setuidFile makes a file in the workspace, and lets change give it a mode.
@@ -232,6 +245,50 @@ func hostile(name string) {
 }
 
 const everyAttack = "all"
+
+func TestACallFindsNothingThatAnEarlierOneLeft(t *testing.T) {
+	needsBash(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, work := testBox(t, func(p *Profile) { p.Mounts = append(p.Mounts, Mount{filepath.Dir(self), filepath.Dir(self), false}) })
+	for range 8 { // more than rooms are made ahead
+		var out bytes.Buffer
+		b.Run(t.Context(), Command{Argv: []string{self}, Exe: self, Dir: work, Stdout: &out, Timeout: 60 * time.Second, Env: []string{"SANDBOX_TEST_ATTACK=left on stdin"}})
+		if got := out.String(); got != "left on stdin: refused: as new\n" && got != "refused: as new\n" {
+			t.Errorf("flags of the open file: %q", got)
+		}
+		_, counters := run(t, b, 20*time.Second, "bash", "-c", "grep lo: /proc/net/dev; grep -h ^Udp: /proc/net/snmp | tail -1; echo x >/dev/udp/127.0.0.1/9; true")
+		if strings.ContainsAny(strings.ReplaceAll(counters, "lo:", ""), "123456789") {
+			t.Errorf("counters of the network: %s", counters)
+		}
+	}
+	_, limits := run(t, b, 20*time.Second, "bash", "-c", "prlimit --core --raw --noheadings -o SOFT,HARD")
+	if limits != "1 1\n" { // what no crash reporter is started for
+		t.Errorf("size of a core: %q", limits)
+	}
+}
+
+func TestANetworkThatACallLeavesAsItWasIsUsedAgain(t *testing.T) {
+	b, work := testBox(t, nil)
+	if !b.ownNetwork() {
+		t.Skip("no network namespaces here")
+	}
+	first, err := b.host.takeNetwork()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.host.giveNetwork(first)
+	for range 5 {
+		sh(t, b, work, "true")
+	}
+	b.Close()
+	b.host.janitor.settle()
+	if !slices.Contains(b.host.nets, first) {
+		t.Error("the network of a call that did nothing was dropped")
+	}
+}
 
 func TestEveryAttackIsRefused(t *testing.T) {
 	self, err := os.Executable()

@@ -11,12 +11,16 @@ import (
 )
 
 // network is a network namespace with nothing but loopback. Making one costs more than all other namespaces together, so
-// it is used again, by one call at a time, as long as the last one left no socket in it.
+// it is used again, by one call at a time, as long as the last one left no socket in it and moved no counter, which the
+// next could read.
 type network struct {
-	ns       int
-	sockstat int    // its /proc/net/sockstat: the open file stays bound to the namespace
-	empty    []byte // what sockstat says when there is no socket
+	ns    int
+	stats [len(netStats)]int // open files of /proc/net: they stay bound to the namespace
+	empty []byte             // what they say of a namespace as new
 }
+
+// netStats tell of a namespace's sockets, its devices and its protocols.
+var netStats = [...]string{"sockstat", "dev", "snmp"}
 
 // newNetwork makes a namespace and sets loopback up in it.
 func (h *Host) newNetwork() (*network, error) {
@@ -27,18 +31,24 @@ func (h *Host) newNetwork() (*network, error) {
 	*(*uint16)(unsafe.Pointer(&ifreq[16])) = unix.IFF_UP | unix.IFF_RUNNING
 	child.Add("new network namespace", unix.SYS_UNSHARE, unix.CLONE_NEWNET)
 	ns := child.Add("open network namespace", unix.SYS_OPENAT, unix.AT_FDCWD, "/proc/self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC)
-	stat := child.Add("open sockstat", unix.SYS_OPENAT, unix.AT_FDCWD, "/proc/self/net/sockstat", unix.O_RDONLY|unix.O_CLOEXEC)
+	var stats [len(netStats)]int
+	for i, name := range netStats {
+		stats[i] = child.Add("open "+name, unix.SYS_OPENAT, unix.AT_FDCWD, "/proc/self/net/"+name, unix.O_RDONLY|unix.O_CLOEXEC)
+	}
 	sock := child.Add("make socket", unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	up := child.Try("set loopback up", unix.SYS_IOCTL, stage.Result(sock), unix.SIOCSIFFLAGS, ifreq)
 	child.Add("close socket", unix.SYS_CLOSE, stage.Result(sock))
 	// The child shares the descriptor table, so that what it opens is here when it has ended.
 	err := runChild(child)
-	n := &network{ns: child.Got(ns), sockstat: child.Got(stat)}
+	n := &network{ns: child.Got(ns)}
+	for i, op := range stats {
+		n.stats[i] = child.Got(op)
+	}
 	if e := child.Got(up); err == nil && e < 0 {
 		err = fmt.Errorf("set loopback up: %w", unix.Errno(-e))
 	}
 	if err == nil {
-		n.empty, err = n.sockets()
+		n.empty, err = n.state()
 	}
 	if err != nil {
 		n.close()
@@ -47,32 +57,31 @@ func (h *Host) newNetwork() (*network, error) {
 	return n, nil
 }
 
-func (n *network) sockets() ([]byte, error) {
-	b := make([]byte, 1024)
-	k, err := unix.Pread(n.sockstat, b, 0)
-	if err != nil {
-		return nil, err
-	}
-	// Memory figures are of the whole host.
-	b = b[:k]
-	for _, key := range []string{" mem "} {
-		for {
-			i := bytes.Index(b, []byte(key))
-			if i < 0 {
-				break
-			}
-			j := i + len(key)
-			for j < len(b) && b[j] >= '0' && b[j] <= '9' {
-				j++
-			}
-			b = append(b[:i:i], b[j:]...)
+// state is what the files of netStats say, without what they tell of the whole host: memory.
+func (n *network) state() ([]byte, error) {
+	b := make([]byte, 0, 8<<10)
+	for _, fd := range n.stats {
+		k, err := unix.Pread(fd, b[len(b):cap(b)], 0)
+		if err != nil {
+			return nil, err
 		}
+		b = b[:len(b)+k]
 	}
-	return b, nil
+	state := b[:0]
+	for len(b) > 0 {
+		i := bytes.Index(b, []byte(" mem "))
+		if i < 0 {
+			return append(state, b...), nil
+		}
+		i += len(" mem ")
+		state = append(state, b[:i]...)
+		b = bytes.TrimLeft(b[i:], "0123456789")
+	}
+	return state, nil
 }
 
 func (n *network) close() {
-	for _, fd := range []int{n.ns, n.sockstat} {
+	for _, fd := range append(n.stats[:], n.ns) {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
@@ -95,7 +104,7 @@ func (h *Host) takeNetwork() (*network, error) {
 // giveNetwork takes a namespace back when every process of its call has ended. Sockets that outlive their process (a TCP
 // connection that is being closed) make it unfit.
 func (h *Host) giveNetwork(n *network) {
-	now, err := n.sockets()
+	now, err := n.state()
 	if err != nil || !bytes.Equal(now, n.empty) {
 		n.close()
 		return

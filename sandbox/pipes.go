@@ -20,17 +20,16 @@ type pipes struct {
 	last  byte   // written to it
 	eof   []byte // what is still to be written of the end of live; nil: that has not come
 	event int
-	keep  int // a descriptor in child that is not ours to close
 }
 
 // noPipes holds no descriptor.
-var noPipes = pipes{child: [3]int{-1, -1, -1}, out: [2]int{-1, -1}, in: -1, slave: -1, event: -1, keep: -1}
+var noPipes = pipes{child: [3]int{-1, -1, -1}, out: [2]int{-1, -1}, in: -1, slave: -1, event: -1}
 
 // open makes the pipes. Small input is written here and now, into the pipe's buffer.
-func (p *pipes) open(c *Command, size Terminal, null int) (err error) {
+func (p *pipes) open(c *Command, size Terminal) (err error) {
 	*p = noPipes
 	p.last = '\n'
-	p.keep, p.live = null, c.Input
+	p.live = c.Input
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("make pipes: %w", err)
@@ -48,8 +47,12 @@ func (p *pipes) open(c *Command, size Terminal, null int) (err error) {
 	if p.tty = size != (Terminal{}); p.tty {
 		return p.openTerminal(c, size)
 	}
-	p.child[0] = null
-	if c.Stdin != nil || c.Input != nil {
+	if c.Stdin == nil && c.Input == nil {
+		// One of the call's own: flags, signal and locks of an open file are seen by all who share it.
+		if p.child[0], err = unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+			return err
+		}
+	} else {
 		if p.child[0], p.in, err = pipe(); err != nil {
 			return err
 		}
@@ -107,7 +110,7 @@ func (p *pipes) started() {
 	if p.child[1] == p.child[0] {
 		p.child[1] = -1
 	}
-	if p.child[0] == p.keep || p.child[0] == p.slave {
+	if p.child[0] == p.slave {
 		p.child[0] = -1
 	}
 	for i := range p.child {

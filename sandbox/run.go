@@ -38,7 +38,7 @@ func (b *Box) Run(ctx context.Context, cmd Command) Result {
 	}
 	b.host.janitor.begin()
 	defer b.host.janitor.end()
-	if err := c.pipes.open(c.cmd, b.profile.Terminal, b.host.null); err != nil {
+	if err := c.pipes.open(c.cmd, b.profile.Terminal); err != nil {
 		c.r.Outcome, c.r.Err = Unavailable, err
 		return c.r
 	}
