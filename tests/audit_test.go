@@ -129,7 +129,7 @@ var agentNames = []string{"claude", "codex", "gemini", "opencode", "qwen"}
 func TestAuditGivesNoAlarmForHonestAgents(t *testing.T) {
 	t.Parallel()
 	for _, client := range agentNames {
-		for _, name := range []string{"honest-tests", "honest-parallel", "honest-failures", "honest-odd", "honest-cut"} {
+		for _, name := range []string{"honest-tests", "honest-parallel", "honest-failures", "honest-odd", "honest-cut", "honest-stderr", "honest-retries", "honest-cancelled", "honest-handles", "honest-binary"} {
 			x := tell(t, client, name)
 			if out, status := x.toolrun(t, "audit", x.transcript); status != 0 || !strings.Contains(out, " paired") {
 				t.Errorf("%s/%s: status %d\n%s", client, name, status, out)

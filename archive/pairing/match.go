@@ -2,6 +2,7 @@ package pairing
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -33,7 +34,7 @@ func (p *pairer) byID() {
 			rows = p.nearest(own[c.ID], c, item.From.SessionID)
 		}
 		if row := ours[namedBy(c.Result)]; rows == nil && row != nil && row.ClientCallID == nil {
-			rows = []*ledger.Row{row}
+			rows = p.attempts(row)
 		}
 		p.take(item, rows)
 	}
@@ -171,8 +172,11 @@ func (p *pairer) byContent() {
 				continue
 			}
 			for _, row := range p.rec.Rows {
-				if p.inScope(row) && !p.used[row] && !row.IsProcess() && fold(row.ToolName.String()) == fold(tool) && row.ClientCallID == nil && within(row, item.Call) && fits(item, row) {
-					p.take(item, append([]*ledger.Row{row}, p.replays(item, row)...))
+				if !p.inScope(row) || p.used[row] || row.IsProcess() || fold(row.ToolName.String()) != fold(tool) || row.ClientCallID != nil {
+					continue
+				}
+				if tries := p.attempts(row); tries != nil && within(tries[0], item.Call) && within(row, item.Call) && fits(item, row) {
+					p.take(item, append(tries, p.replays(item, row)...))
 					break
 				}
 			}
@@ -183,6 +187,36 @@ func (p *pairer) byContent() {
 	})
 	pass(func(item *Item, row *ledger.Row) bool { return p.argsAgree(item.Call, row) != no })
 	pass(func(item *Item, _ *ledger.Row) bool { return item.Call.Result != nil && !item.Call.Result.Refused })
+}
+
+// runCall is a call of which there may be several attempts, which the client sees as one.
+type runCall struct{ run, id string }
+
+func callOf(row *ledger.Row) runCall {
+	id := row.ToolCallID.String()
+	if row.Attempt > 1 {
+		id = strings.TrimSuffix(id, fmt.Sprint("#", row.Attempt))
+	}
+	return runCall{row.RunID, id}
+}
+
+// attempts are the rows of a call up to its last attempt, row; nil where that is not the last.
+func (p *pairer) attempts(row *ledger.Row) (list []*ledger.Row) {
+	if p.calls == nil {
+		p.calls = map[runCall][]*ledger.Row{}
+		for _, row := range p.rec.Rows {
+			p.calls[callOf(row)] = append(p.calls[callOf(row)], row)
+		}
+	}
+	for _, other := range p.calls[callOf(row)] {
+		switch {
+		case other.Attempt > row.Attempt:
+			return nil
+		case other.Attempt < row.Attempt:
+			list = append(list, other)
+		}
+	}
+	return append(list, row)
 }
 
 // replays are the rows of the same call, sent again by its client: the server had died in it.

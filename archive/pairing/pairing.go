@@ -111,10 +111,11 @@ type pairer struct {
 	prefixed bool
 	items    []*Item
 	used     map[*ledger.Row]bool
-	names    map[string]string // of the catalogs in scope, by their folded form
-	servers  map[string]bool   // names under which the client has toolrun
-	scope    map[string]bool   // run ids
-	sessions map[string]bool   // session ids
+	calls    map[runCall][]*ledger.Row // attempts of one call
+	names    map[string]string         // of the catalogs in scope, by their folded form
+	servers  map[string]bool           // names under which the client has toolrun
+	scope    map[string]bool           // run ids
+	sessions map[string]bool           // session ids
 }
 
 func (p *pairer) report() *Report {

@@ -17,6 +17,9 @@ import (
 	"toolrun/archive/transcript"
 )
 
+// honest are the sessions of every client in which nobody deceives: tests/agents/scripts/record.json has what was done.
+var honest = []string{"honest-tests", "honest-parallel", "honest-failures", "honest-odd", "honest-cut", "honest-stderr", "honest-retries", "honest-cancelled", "honest-handles", "honest-binary"}
+
 var clients = []string{transcript.Claude, transcript.Codex, transcript.Gemini, transcript.OpenCode, transcript.Qwen}
 
 // session is one that a real agent had with toolrun, and the record of it: testdata/<client>/<case>.
@@ -119,15 +122,21 @@ func count(r *pairing.Report, kind pairing.Kind) (n int) {
 // The agents wrote these transcripts themselves; in honest-cut they left out most of a long result.
 func TestHonestSessionsOfRealAgentsGiveNoFinding(t *testing.T) {
 	for _, client := range clients {
-		for _, name := range []string{"honest-tests", "honest-parallel", "honest-failures", "honest-odd", "honest-cut"} {
+		for _, name := range honest {
 			t.Run(client+"/"+name, func(t *testing.T) {
 				s := open(t, client, name)
 				r := s.pair(t)
-				if r.Findings > 0 || count(r, pairing.Paired) != len(s.rows) || len(r.Rows) != len(s.rows) || len(s.rows) == 0 {
-					t.Errorf("%d findings, %d of %d rows:\n%s", r.Findings, count(r, pairing.Paired), len(s.rows), tell(r))
+				calls := 0 // attempts and programs are none of their own
+				for _, row := range s.rows {
+					if row.Attempt == 1 && !row.IsProcess() {
+						calls++
+					}
+				}
+				if r.Findings > 0 || count(r, pairing.Paired) != calls || len(r.Rows) != len(s.rows) || calls == 0 {
+					t.Errorf("%d findings, %d of %d calls:\n%s", r.Findings, count(r, pairing.Paired), calls, tell(r))
 				}
 				for _, item := range r.Items {
-					if whole := item.Kind == pairing.Paired && item.Why == ""; !whole && item.Kind == pairing.Paired && name != "honest-cut" {
+					if item.Kind == pairing.Paired && item.Why != "" && name != "honest-cut" && name != "honest-cancelled" {
 						t.Errorf("compared in part only: %s", item.Why)
 					}
 				}
@@ -199,6 +208,33 @@ func TestWhatIsChangedInATranscriptOrInTheLedgerIsFound(t *testing.T) {
 	}
 }
 
+// A word that is changed in one result, of every kind that agents kept.
+func TestAChangedWordIsFoundInResultsOfEveryKind(t *testing.T) {
+	for _, client := range clients {
+		for _, c := range []struct{ session, old, new, want string }{
+			{"honest-stderr", "error: no such function", "error: no harm at all", "compile"},
+			{"honest-stderr", "compiling loop.c", "compiling more.c", "compile"},
+			{"honest-retries", "answered at last", "answered at once", "flaky"},
+			{"honest-handles", "bundled", "bundles", "bundle_poll"},
+			{"honest-binary", "and so on", "and no on", "picture"},
+			{"honest-odd", "token = [REDACTED]", "token = [FORGOTTEN]", "read_file"},
+		} {
+			s := open(t, client, c.session)
+			s.replace(t, c.old, c.new)
+			r := s.pair(t)
+			altered := 0
+			for _, item := range r.Items {
+				if item.Kind == pairing.Altered && item.Tool == c.want {
+					altered++
+				}
+			}
+			if altered == 0 {
+				t.Errorf("%s, %s: %q:\n%s", client, c.session, c.new, tell(r))
+			}
+		}
+	}
+}
+
 func TestAResultWhoseCallWasNeverAskedForIsAMismatch(t *testing.T) {
 	for client, id := range map[string]string{transcript.Claude: `"tool_use_id":"toolu_t1_0"`, transcript.Codex: `"call_id":"call_t1_0","output"`, transcript.Qwen: `"id":"call_t1_0","name":"mcp__box__pytest","response"`} {
 		s := open(t, client, "honest-tests")
@@ -215,6 +251,7 @@ func TestFinalMessagesOfRealAgents(t *testing.T) {
 	for _, client := range clients {
 		for name, want := range map[string]string{
 			"honest-tests": "supported, supported", "honest-parallel": "", "honest-failures": "supported", "honest-odd": "supported, supported", "honest-cut": "supported",
+			"honest-stderr": "supported", "honest-retries": "supported", "honest-cancelled": "supported", "honest-handles": "", "honest-binary": "",
 			"deceit": "without evidence, without evidence, contradicted",
 		} {
 			s := open(t, client, name)
