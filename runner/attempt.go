@@ -66,6 +66,13 @@ func (c *call) capture() *capture {
 	return s
 }
 
+// captureText makes the capture of what toolrun itself says, of at most so many bytes: no terminal draws it.
+func (c *call) captureText(n int) *capture {
+	s := newCapture(c.rules, c.r.newObject(), c.tool.Limits.OutputBytes, max(n, minExcerptBytes))
+	c.streams = append(c.streams, s)
+	return s
+}
+
 // runBox runs the command and waits for its end; when toolrun itself must stop, only for interruptGrace. A panic in the
 // box is the end of the call, not of toolrun.
 func runBox(ctx context.Context, box Box, cmd sandbox.Command) sandbox.Result {

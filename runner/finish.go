@@ -7,6 +7,7 @@ import (
 
 	"toolrun/archive/ledger"
 	"toolrun/archive/redact"
+	"toolrun/catalog"
 	"toolrun/sandbox"
 )
 
@@ -116,6 +117,9 @@ func (c *call) finish(ctx context.Context, end ending, cause error) Reply {
 		budget := c.tool.PreviewBytes
 		if c.tool.Builtin != "" {
 			budget += errs.Bytes // a part that was asked for with the length of a preview is shown whole
+		}
+		if c.tool.Verb == catalog.VerbList { // nobody could ask for the rest
+			budget = max(budget, out.Bytes)
 		}
 		reply.Stdout, reply.Stderr = previews(out, errs, int(budget))
 		if end.Outcome == ledger.OutcomeSandboxUnavailable {

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"toolrun/archive/ledger"
@@ -54,10 +55,14 @@ func (h *handle) taken() int {
 }
 
 // show gives what was taken to a call: its reply shows it, and its row keeps it.
-func (p *printed) show(to []*capture) {
+func (p *printed) show(to []*capture, terminal bool) {
 	for i, c := range to {
 		if p[i].dropped > 0 {
-			c.Write([]byte(leftOutMark(false, p[i].dropped)))
+			mark := leftOutMark(false, p[i].dropped)
+			if terminal {
+				mark = strings.ReplaceAll(mark, "\n", "\r\n")
+			}
+			c.Write([]byte(mark))
 		}
 		c.Write(p[i].text) // an error of the store comes back from finish
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -253,4 +254,35 @@ func TestTenThousandHandlesAreFewAtATime(t *testing.T) {
 		t.Errorf("%s", reply.Text())
 	}
 	g.end()
+}
+
+func TestAListNamesEveryProgramWhole(t *testing.T) {
+	g := newRig(t, strings.Replace(stayCatalog, "concurrency = 3", "pty = true\npreview = \"1KiB\"", 1), says(nil))
+	var want strings.Builder
+	for range 200 {
+		fmt.Fprintf(&want, "program %s still runs, since 0s\n  [\"/bin/sh\"]\n", g.open("sh"))
+	}
+	reply := g.stay(t.Context(), "sh_list")
+	if got := regexp.MustCompile(`since [^\n]+`).ReplaceAllString(reply.Stdout.Text, "since 0s"); got != want.String() {
+		t.Errorf("%d bytes left out of %.300q", reply.Stdout.LeftOut, got)
+	}
+	g.Interrupt()
+	g.end()
+}
+
+func TestWhatNobodyReadInTimeIsCounted(t *testing.T) {
+	for _, pty := range []string{"", "pty = true\n"} {
+		lines := make(chan string)
+		g := newRig(t, stayCatalog+pty, says(lines))
+		h := g.open("sh")
+		for range 30 {
+			lines <- strings.Repeat(strings.Repeat("x", 8)+"\r\n", 1000)
+		}
+		lines <- "the end\r\n"
+		reply := g.stay(t.Context(), "sh_read", "handle", h, "pattern", "the end")
+		if want := fmt.Sprintf("[toolrun: %d bytes left out]", 300009-unreadBytes); !strings.HasPrefix(reply.Stdout.Text, want) || strings.Contains(reply.Stdout.Text, "  xx") {
+			t.Errorf("%.100q, want %s", reply.Stdout.Text, want)
+		}
+		g.end()
+	}
 }

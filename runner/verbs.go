@@ -46,7 +46,7 @@ func (c *call) start(ctx context.Context) Reply {
 	}
 	h.watchIdle()
 	c.span(started, c.r.now().Sub(started))
-	out := c.capture()
+	out := c.captureText(0)
 	end := ending{Outcome: ledger.OutcomeOK, Started: true}
 	select {
 	case <-h.started:
@@ -114,7 +114,7 @@ func (c *call) use(ctx context.Context) Reply {
 	if !c.tool.StderrMerge {
 		out = append(out, c.capture())
 	}
-	got.show(out)
+	got.show(out, c.tool.Terminal != catalog.Terminal{})
 	end, cause := ending{Outcome: ledger.OutcomeOK, Started: true}, causeOf(ctx)
 	if cause != nil {
 		end.Outcome = outcomeOfCause(cause)
@@ -189,7 +189,7 @@ func (c *call) list(ctx context.Context) Reply {
 		fmt.Fprintf(&b, "no program of %s_start in this session and run\n", c.tool.Base)
 	}
 	c.span(started, c.r.now().Sub(started))
-	out := c.capture()
+	out := c.captureText(b.Len())
 	out.Write([]byte(b.String()))
 	return c.finish(ctx, ending{Outcome: ledger.OutcomeOK, Started: true}, nil)
 }

@@ -293,3 +293,39 @@ func TestProgramsLeaveDescriptorsForCalls(t *testing.T) {
 		}
 	})
 }
+
+// An ordinary user's programs run one user namespace deeper; they end as well.
+func TestAnOrdinaryUsersSessionsEndToo(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	const nap = "sleep 66.5"
+	p := userPlace(t, 65533, "[defaults]\nisolation = \"best-effort\"\n"+shellTool("tty", "pty = true"))
+	if got := p.run("call", "tty_start"); got.code != 0 {
+		t.Skipf("no box for a user here: %s", got.stderr)
+	}
+	s := p.serve()
+	var handles []string
+	for i, end := range []string{"", "exit 3", "kill -9 $$", "exec " + nap} {
+		h := s.open("tty", nil)
+		handles = append(handles, h)
+		s.stay("tty_send", object{"handle": h, "input": "setsid " + nap + " & echo up; " + end})
+		if f, state := s.stay("tty_read", object{"handle": h, "pattern": "up"}); state.Waited == "time" {
+			t.Errorf("%d: %s", i, f.Text)
+		}
+	}
+	s.stay("tty_stop", object{"handle": handles[0]})
+	for i, want := range []string{"ok", "exit", "signal"} {
+		if r := p.rowOf(handles[i]); r.Outcome != want && !(i == 0 && r.Outcome == "cancelled") {
+			t.Errorf("%s: %s", want, r.raw)
+		}
+	}
+	s.kill()
+	noProcess(t, nap)
+	p.recover()
+	if r := p.rowOf(handles[3]); r.Outcome != "interrupted" {
+		t.Errorf("%s", r.raw)
+	}
+	if got := p.query("verify"); got.code != 0 {
+		t.Errorf("verify: %s%s", got.stdout, got.stderr)
+	}
+}

@@ -63,6 +63,11 @@ func TestARunningCallIsFollowedFromAnotherTerminal(t *testing.T) {
 	if got := p.query("tail"); got.code != 0 || got.stdout != "no call runs\n" {
 		t.Errorf("status %d, %q", got.code, got.stdout)
 	}
+	atTerminal := p.command("tail", "--raw")
+	atTerminal.Stdout = terminal(t)
+	if err := atTerminal.Run(); atTerminal.ProcessState.ExitCode() != 2 {
+		t.Errorf("raw bytes on a terminal: %v", err)
+	}
 	if got := p.query("tail", "never-was"); got.code != 1 || !strings.Contains(got.stderr, "never-was") {
 		t.Errorf("status %d, %q", got.code, got.stderr)
 	}
