@@ -22,8 +22,8 @@ type Box struct {
 	template  int // mount namespace with the view
 	userNS    int // the host's
 	view      *view
-	building  sync.Once
-	buildErr  error
+	building  sync.Mutex
+	built     bool
 	late      []bind // trees that go to the call's own /tmp
 	tasks     int    // v1 hierarchies that a call enters
 	rlimits   []rlimit
@@ -122,23 +122,46 @@ func (h *Host) Box(p Profile) (_ *Box, err error) {
 	return b, nil
 }
 
-// build makes what the calls of the box share, once, before the first of them.
-func (b *Box) build() error {
-	b.building.Do(func() {
-		h := b.host
-		if b.root, b.buildErr = h.newRoot(); b.buildErr != nil {
-			return
+// build makes what the calls of the box share, once, before the first of them. What fails is tried again for the next call:
+// descriptors or memory may have been short for a moment.
+func (b *Box) build() (err error) {
+	b.building.Lock()
+	defer b.building.Unlock()
+	if b.built {
+		return nil
+	}
+	defer func() {
+		if err != nil {
+			b.unbuild()
 		}
-		if b.template, b.buildErr = h.newTemplate(b.view, b.root); b.buildErr != nil {
-			b.buildErr = fmt.Errorf("build the view of tool %q: %w", b.profile.Name, b.buildErr)
-			return
+	}()
+	h := b.host
+	if b.root, err = h.newRoot(); err != nil {
+		return err
+	}
+	if b.template, err = h.newTemplate(b.view, b.root); err != nil {
+		return fmt.Errorf("build the view of tool %q: %w", b.profile.Name, err)
+	}
+	if err = b.planAccess(b.view); err != nil {
+		return err
+	}
+	if b.userNS, err = h.userNS(ids{b.profile.UID, b.profile.GID}); err != nil {
+		return err
+	}
+	b.built = true
+	return nil
+}
+
+// unbuild gives back what build made.
+func (b *Box) unbuild() {
+	for _, a := range b.allowed {
+		if a.fd != b.root {
+			closeFD(&a.fd)
 		}
-		if b.buildErr = b.planAccess(b.view); b.buildErr != nil {
-			return
-		}
-		b.userNS, b.buildErr = h.userNS(ids{b.profile.UID, b.profile.GID})
-	})
-	return b.buildErr
+	}
+	b.allowed = nil
+	closeFD(&b.template)
+	closeFD(&b.root)
 }
 
 // newRoot makes the file system that a box's root is.
@@ -191,13 +214,7 @@ func (b *Box) Close() {
 	}
 	b.expire()
 	b.host.janitor.settle() // what it may be making for this box just now
-	for _, a := range b.allowed {
-		if a.fd != b.root {
-			closeFD(&a.fd)
-		}
-	}
-	closeFD(&b.template)
-	closeFD(&b.root)
+	b.unbuild()
 	for _, l := range b.lanes {
 		l.close()
 	}

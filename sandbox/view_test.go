@@ -314,6 +314,33 @@ func TestABoxThatCannotBeBuiltLeavesNoDescriptor(t *testing.T) {
 	}
 }
 
+func TestABoxThatCouldNotBeBuiltOnceIsBuiltForTheNextCall(t *testing.T) {
+	first, _ := testBox(t, nil) // built at once
+	p := first.profile
+	work := filepath.Join(t.TempDir(), "work")
+	if err := os.Mkdir(work, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p.Mounts = []Mount{{work, work, true}}
+	b, err := first.host.Box(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if err := os.Rename(work, work+"2"); err != nil {
+		t.Fatal(err)
+	}
+	if r, _, _ := sh(t, b, work, "true"); r.Outcome != Unavailable {
+		t.Fatalf("outcome %d without its place", r.Outcome)
+	}
+	if err := os.Rename(work+"2", work); err != nil {
+		t.Fatal(err)
+	}
+	if r, out, errs := sh(t, b, work, "echo back"); out != "back\n" {
+		t.Errorf("outcome %d, %v, %q %q", r.Outcome, r.Err, out, errs)
+	}
+}
+
 func openFiles(t testing.TB) int {
 	t.Helper()
 	list, err := os.ReadDir("/proc/self/fd")
