@@ -33,8 +33,11 @@ func namesItsCommands(cmd *cobra.Command) {
 // noCommand says that there is no command of this name, and which ones are nearest.
 func noCommand(cmd *cobra.Command, name string) error {
 	text := fmt.Sprintf("unknown command %q for %q", name, cmd.CommandPath())
-	cmd.SuggestionsMinimumDistance = 2
-	near := cmd.SuggestionsFor(name)
+	var near []string
+	for letters := 1; letters <= 2 && len(near) == 0; letters++ {
+		cmd.SuggestionsMinimumDistance = letters
+		near = cmd.SuggestionsFor(name)
+	}
 	for i := range near {
 		near[i] = fmt.Sprintf("%q", near[i])
 	}
@@ -58,6 +61,7 @@ func helpCmd() *cobra.Command {
 			if len(rest) > 0 {
 				return &usageError{err: noCommand(about, rest[0]), cmd: about}
 			}
+			about.InitDefaultHelpFlag()
 			return about.Help()
 		},
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {

@@ -123,6 +123,7 @@ func (a *app) rootCmd() *cobra.Command {
 			return nil
 		},
 	}
+	cobra.EnableCommandSorting = false // the order below is the one in which a newcomer meets them
 	a.flags.register(root)
 	root.SetHelpFunc(a.help)
 	root.SetUsageFunc(func(cmd *cobra.Command) error { a.help(cmd, nil); return nil })
