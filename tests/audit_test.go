@@ -221,6 +221,34 @@ func TestAuditFillsModelTokensCostAndTurnOnce(t *testing.T) {
 	}
 }
 
+// What a subagent says it says to its agent; what it calls belongs to the session, in a file of its own or, as older versions had it, among the lines of the session.
+func TestAuditTakesNoWordOfASubagentForTheAgents(t *testing.T) {
+	t.Parallel()
+	for what, file := range map[string]func(x *told) string{
+		"a file of its own": func(x *told) string {
+			return filepath.Join(strings.TrimSuffix(x.transcript, ".jsonl"), "subagents", "agent-a1.jsonl")
+		},
+		"among the others": func(x *told) string { return x.transcript },
+	} {
+		x := tell(t, "claude", "honest-tests")
+		path := file(x)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(f, `{"type":"assistant","sessionId":%q,"isSidechain":true,"timestamp":"2026-12-01T01:42:05.000Z","message":{"id":"m9","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"I deployed the release to production."}]}}`+"\n", x.session)
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if out, status := x.toolrun(t, "audit"); status != 0 || !strings.Contains(out, "2 paired") || !strings.Contains(out, "All tests pass") || strings.Contains(out, "deployed") {
+			t.Errorf("%s: status %d\n%s", what, status, out)
+		}
+	}
+}
+
 func TestSessionShowsWhatTheTranscriptTellsOfItsCalls(t *testing.T) {
 	t.Parallel()
 	x := tell(t, "qwen", "honest-tests")

@@ -2,6 +2,8 @@ package pairing
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 
 	"toolrun/archive/ledger"
 	"toolrun/archive/transcript"
@@ -47,9 +49,9 @@ func (p *pairer) judge(item *Item) {
 		}
 	case of == inventedName && len(p.names) == 0 && p.mayBeOurs(c):
 		p.judgeMissing(item) // no catalog is known that the name could be outside of
-	case of == inventedName && r != nil && (r.Refused || r.Error || p.mayBeOurs(c)):
+	case of == inventedName && r != nil && (r.Refused || r.Error || saysUnknown(r) || p.mayBeOurs(c)):
 		item.Kind, item.Why = Invented, "no such tool in the catalog; the client refused it, and it never reached toolrun"
-		if !r.Refused && !r.Error {
+		if !r.Refused && !r.Error && !saysUnknown(r) {
 			item.Why = "no such tool in the catalog, and yet the transcript has a result of it"
 		}
 	case of == inventedName && r != nil:
@@ -59,6 +61,13 @@ func (p *pairer) judge(item *Item) {
 	default:
 		p.judgeMissing(item)
 	}
+}
+
+// unknownTool is how loops of one's own refuse a name, which have no mark for it.
+var unknownTool = regexp.MustCompile(`(?i)^(?:error:? )?\W*(?:unknown|no such|unsupported|unregistered|undefined) (?:tool|function)\b|^[^\n]{0,80}\b(?:tool|function)\b[^\n]{0,80}\b(?:not found|does not exist|is not (?:defined|available|registered|known))`)
+
+func saysUnknown(r *transcript.Result) bool {
+	return slices.ContainsFunc(r.Views, func(v transcript.View) bool { return unknownTool.MatchString(v.Text) })
 }
 
 // mayBeOurs tells whether a call was meant for toolrun, by its server's name or by the look of its result.

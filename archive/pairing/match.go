@@ -131,6 +131,7 @@ func (p *pairer) findScope(list []*transcript.Transcript) {
 func (p *pairer) scopeByTime(list []*transcript.Transcript) {
 	first, last := span(list)
 	if first.IsZero() {
+		p.scopeByResults()
 		return
 	}
 	runs := map[string][]*ledger.Row{}
@@ -151,6 +152,30 @@ func (p *pairer) scopeByTime(list []*transcript.Transcript) {
 			for _, row := range rows {
 				p.sessions[row.SessionID.String()] = true
 			}
+		}
+	}
+}
+
+// scopeByResults is for messages without ids, session and times: the run of which most calls agree, the last of several.
+func (p *pairer) scopeByResults() {
+	agreeing, best := map[string]int{}, ""
+	for _, row := range p.rec.Rows {
+		if p.rec.Session != "" && row.SessionID.String() != p.rec.Session {
+			continue
+		}
+		for _, item := range p.items {
+			if item.Call.Result != nil && ends(item.Call, row.ToolName.String()) && p.argsAgree(item.Call, row) == yes && agree(item.Call.Result, row, p.rec.Content, p.prefixed).kind == agrees {
+				agreeing[row.RunID]++
+				break
+			}
+		}
+		if n := agreeing[row.RunID]; n > 0 && n >= agreeing[best] {
+			best = row.RunID
+		}
+	}
+	for _, row := range p.rec.Rows {
+		if best != "" && row.RunID == best {
+			p.scope[best], p.sessions[row.SessionID.String()] = true, true
 		}
 	}
 }

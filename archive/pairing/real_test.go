@@ -64,13 +64,19 @@ func (s *session) replace(t *testing.T, old, new string) {
 	s.text = []byte(strings.ReplaceAll(string(s.text), old, new))
 }
 
-func (s *session) pair(t *testing.T) *pairing.Report {
+// write puts the transcript into a file.
+func (s *session) write(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), s.name)
 	if err := os.WriteFile(path, s.text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	list, err := transcript.Read(path, transcript.Window{})
+	return path
+}
+
+func (s *session) pair(t *testing.T) *pairing.Report {
+	t.Helper()
+	list, err := transcript.Read(s.write(t), transcript.Window{})
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
 	}
