@@ -18,6 +18,7 @@ type made struct {
 	rows, failed int
 	bytes        int64
 	session      string // one in the middle
+	call         string // of it
 	sessionRows  int
 }
 
@@ -56,7 +57,7 @@ func makeLedger(dir string, n int) (m made, err error) {
 		}
 	}
 	m.rows, m.failed = n, g.failed
-	m.session, m.sessionRows = g.session(n/2), 0
+	m.session, m.call = g.session(n/2), callID(n/2)
 	for seq := range n {
 		if g.session(seq) == m.session {
 			m.sessionRows++
@@ -86,6 +87,8 @@ func uuid(of string, n int) string {
 	return h[:8] + "-" + h[8:12] + "-4" + h[13:16] + "-8" + h[17:20] + "-" + h[20:32]
 }
 
+func callID(seq int) string { return "toolu_01" + hash(fmt.Sprint("call", seq))[:22] }
+
 func hash(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:])
@@ -113,7 +116,7 @@ func (g *generator) row(b []byte, seq int) []byte {
 	tool := tools[min(g.rand.IntN(len(tools)), g.rand.IntN(len(tools)))]
 	at := begin.Add(time.Duration(seq) * g.step)
 	took := int(20 * (1 + g.rand.ExpFloat64()*20))
-	call := "toolu_01" + hash(fmt.Sprint("call", seq))[:22]
+	call := callID(seq)
 	path := "src/" + g.text(24) + ".go"
 	input := `{"path":` + quoted(path) + `}`
 	if tool.risk != "READ" {

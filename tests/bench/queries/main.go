@@ -182,6 +182,8 @@ func (b *bench) scans() error {
 		{"toolrun sessions", 3, func() *exec.Cmd { return b.toolrun("sessions") }, nil},
 		{"toolrun cost --by day", 3, func() *exec.Cmd { return b.toolrun("cost", "--by", "day") }, nil},
 		{"toolrun slow", 3, func() *exec.Cmd { return b.toolrun("slow") }, nil},
+		{"toolrun timeline ID", 3, func() *exec.Cmd { return b.toolrun("timeline", b.made.session) }, nil},
+		{"toolrun show CALL", 3, func() *exec.Cmd { return b.toolrun("show", b.made.call) }, nil},
 		{"jq -c 'select(.status == \"error\")'", 1, func() *exec.Cmd { return exec.Command("jq", "-c", `select(.status == "error")`, b.ledger()) }, nil},
 		{"python3, json.loads of each line", 1, python(b.ledger()), nil},
 	}
@@ -191,7 +193,9 @@ func (b *bench) scans() error {
 	}
 	b.goals = append(b.goals,
 		goal{"errors, rate against grep -c", m[0] / m[1], 0.8, false, ""}, goal{"session, rate against grep -c", m[0] / m[2], 0.8, false, ""},
-		goal{"errors, times as fast as jq", m[6] / m[1], 20, false, ""}, goal{"errors, times as fast as a loop in Python", m[7] / m[1], 8, false, ""},
+		goal{"errors, times as fast as jq", m[8] / m[1], 20, false, ""}, goal{"errors, times as fast as a loop in Python", m[9] / m[1], 8, false, ""},
+		goal{"session, times as fast as jq", m[8] / m[2], 20, false, ""}, goal{"session, times as fast as a loop in Python", m[9] / m[2], 8, false, ""},
+		goal{"slowest question, as many times the time of grep -c", slices.Max(m[1:8]) / m[0], 5, true, ""},
 		goal{"memory of a reading", float64(peak) / (1 << 20), 200, true, " MiB"})
 	return nil
 }
