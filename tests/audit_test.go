@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -181,6 +182,54 @@ func TestAuditFindsTheTranscriptOfASessionByItself(t *testing.T) {
 		}
 		if out, status := x.toolrun(t, "audit", "--session", "another"); status != 3 || out != "" {
 			t.Errorf("%s, another session: status %d\n%s", client, status, out)
+		}
+	}
+}
+
+// A session of a month that is sealed: its rows, its catalog and what it printed are found in the archive.
+func TestAuditHoldsATranscriptAgainstSealedMonths(t *testing.T) {
+	t.Parallel()
+	for _, client := range []string{"claude", "qwen"} { // one keeps ids, and one is paired by what is stored
+		x := tell(t, client, "honest-failures")
+		runs, err := filepath.Glob(filepath.Join(x.data, "runs", "*.jsonl"))
+		if err != nil || len(runs) != 1 {
+			t.Fatal(runs, err)
+		}
+		for _, path := range []string{filepath.Join(x.data, "ledger.jsonl"), x.transcript, runs[0]} {
+			text := readFile(t, path)
+			for _, day := range []string{time.Now().UTC().AddDate(0, 0, -1).Format("2006-01-02T"), "2026-12-01T"} {
+				text = strings.ReplaceAll(text, day, "2025-03-10T")
+			}
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// Its run died, as far as the record tells: the next process seals it.
+		if err := os.MkdirAll(filepath.Join(x.data, "live"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(x.data, "live", strings.TrimSuffix(filepath.Base(runs[0]), ".jsonl")), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		x.toolrun(t, "sessions")
+		if out, status := x.toolrun(t, "archive"); status != 0 {
+			t.Fatalf("archive: status %d\n%s", status, out)
+		}
+		if hot := readFile(t, filepath.Join(x.data, "ledger.jsonl")); hot != "" {
+			t.Fatalf("still hot: %s", hot)
+		}
+		for _, args := range [][]string{{"audit"}, {"audit", x.transcript}, {"audit", "--session", x.session}} {
+			out, status := x.toolrun(t, args...)
+			if status != 0 || !regexp.MustCompile(` [45] paired`).MatchString(out) || strings.Contains(out, "in part") || strings.Count(out, "supported") != 1 {
+				t.Errorf("%s, %v: status %d\n%s", client, args, status, out)
+			}
+		}
+		text := strings.ReplaceAll(readFile(t, x.transcript), "3 passed", "4 passed")
+		if err := os.WriteFile(x.transcript, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, status := x.toolrun(t, "audit", "--json"); status != 3 || !slices.Contains(findings(t, out), "altered pytest") {
+			t.Errorf("%s, altered: status %d\n%s", client, status, out)
 		}
 	}
 }

@@ -19,6 +19,7 @@ type auditTotal struct {
 	Session  string         `json:"transcript_session"`
 	Sessions []string       `json:"session_ids"` // of the rows
 	Counts   map[string]int `json:"counts"`      // by kind
+	InPart   int            `json:"in_part"`     // of the paired: the agent, or the record, kept a part of the result only, which agrees
 	Claims   int            `json:"claims"`
 	Findings int            `json:"findings"`
 	Joined   int            `json:"joined"`
@@ -64,6 +65,9 @@ func (x *audited) total(joined int) auditTotal {
 	}
 	for _, item := range x.report.Items {
 		t.Counts[string(item.Kind)]++
+		if item.Kind == pairing.Paired && item.Why != "" {
+			t.InPart++
+		}
 	}
 	return t
 }
@@ -76,7 +80,11 @@ func (a *app) printAudit(x *audited, all bool, joined int) error {
 	var parts []string
 	for _, kind := range pairing.Kinds {
 		if n := total.Counts[string(kind)]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(string(kind), "_", " ")))
+			part := ""
+			if kind == pairing.Paired && total.InPart > 0 {
+				part = fmt.Sprintf(" (%d compared in part)", total.InPart)
+			}
+			parts = append(parts, fmt.Sprintf("%d %s%s", n, strings.ReplaceAll(string(kind), "_", " "), part))
 		}
 	}
 	if len(parts) == 0 {
