@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -281,4 +282,67 @@ func TestConcurrentCallsDoNotMix(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+func TestAProcessThatTheKernelCannotKillIsNamedAndClearedAwayWhenItEnds(t *testing.T) {
+	freezer := filepath.Join("/sys/fs/cgroup/freezer", fmt.Sprintf("toolrun-test-%d", os.Getpid()))
+	if err := os.Mkdir(freezer, 0o755); err != nil {
+		t.Skip("no freezer of cgroup v1: ", err)
+	}
+	if _, err := os.Stat(filepath.Join(freezer, "freezer.state")); err != nil {
+		os.Remove(freezer)
+		t.Skip("no freezer of cgroup v1: ", err)
+	}
+	defer os.Remove(freezer)
+	state := func(s string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(freezer, "freezer.state"), []byte(s), 0); err != nil {
+			t.Error(err)
+		}
+	}
+	b, _ := testBox(t, nil)
+	run(t, b, 5*time.Second, "true")
+	before := openFiles(t)
+	ended := make(chan Result)
+	go func() {
+		ended <- b.Run(t.Context(), Command{Argv: []string{"sleep", "64.75"}, Exe: "/bin/sleep", Dir: "/", Stdout: io.Discard, Timeout: 2 * time.Second})
+	}()
+	var frozen string
+	for frozen == "" {
+		select {
+		case r := <-ended:
+			t.Fatalf("it ended before it was found: %d, %v", r.Outcome, r.Err)
+		default:
+		}
+		files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, f := range files {
+			if c, _ := os.ReadFile(f); string(c) == "sleep\x0064.75\x00" {
+				frozen = filepath.Base(filepath.Dir(f))
+			}
+		}
+	}
+	if err := os.WriteFile(filepath.Join(freezer, "tasks"), []byte(frozen), 0); err != nil {
+		t.Fatal(err)
+	}
+	state("FROZEN")
+	r := <-ended
+	if r.Outcome != TimedOut || fmt.Sprint(r.Leftover) != "["+frozen+"]" {
+		t.Errorf("outcome %d, left over %v, want [%s]", r.Outcome, r.Leftover, frozen)
+	}
+	state("THAWED")
+	gone := make(chan struct{})
+	go func() { b.host.lingering.Wait(); close(gone) }()
+	select {
+	case <-gone:
+	case <-time.After(30 * time.Second):
+		t.Fatal("it is not cleared away")
+	}
+	if n := processes(t, "sleep 64.75"); n > 0 {
+		t.Error("it lives on")
+	}
+	b.host.janitor.settle()
+	b.expire()
+	if n := openFiles(t); n > before {
+		t.Errorf("%d descriptors, before %d", n, before)
+	}
 }

@@ -26,6 +26,7 @@ type call struct {
 	proxy  *proxy.Server // nil: the call has none
 	r      Result
 	killed bool // the room was killed, for the reason that r.Outcome has
+	reaped bool // the program was
 }
 
 // Run runs one command in a room of its own and waits for its end: the end of its main process, then of its output, or of
@@ -146,11 +147,22 @@ func (c *call) measure() {
 	}
 }
 
-// leftover reports processes that the kernel could not kill, and keeps everything that they may still use.
+// leftover reports processes that the kernel could not kill, and keeps everything that they may still use until they have
+// ended. The init ends last, and only after the program, which is ours, has been reaped.
 func (c *call) leftover() {
-	c.room.group.Kill()
-	init := c.room.lane.init.pid()
-	c.r.Leftover = []int{init, c.room.lane.program.pid()}
-	c.box.host.cfg.Logger.Error("processes of a call cannot be killed", "pids", c.r.Leftover)
-	go wait(init)
+	r, h := c.room, c.box.host
+	r.group.Kill()
+	if c.r.Leftover = r.group.Pids(); len(c.r.Leftover) == 0 {
+		c.r.Leftover = []int{r.lane.init.pid()}
+	}
+	h.cfg.Logger.Error("processes of a call cannot be killed", "pids", c.r.Leftover)
+	h.lingering.Go(func() {
+		if !c.reaped {
+			wait(r.lane.program.pid())
+			unix.Close(int(r.lane.programFD))
+		}
+		for !r.reap() {
+		}
+		r.close()
+	})
 }

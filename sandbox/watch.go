@@ -177,6 +177,7 @@ func (c *call) reap() {
 	c.r.Duration = time.Since(c.r.Started)
 	ws, err := wait(c.room.lane.program.pid())
 	unix.Close(int(c.room.lane.programFD))
+	c.reaped = true
 	switch {
 	case err != nil:
 		if !c.killed {

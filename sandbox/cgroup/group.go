@@ -98,20 +98,7 @@ func (g *Group) Kill() error {
 // killAll kills what cgroup.procs lists. A pid is held by a pidfd and looked up again before the signal, so that a pid
 // that was reused meanwhile is not hit.
 func killAll(path string) error {
-	list := func() ([]int, error) {
-		b, err := os.ReadFile(filepath.Join(path, "cgroup.procs"))
-		if err != nil {
-			return nil, err
-		}
-		var pids []int
-		for f := range bytes.FieldsSeq(b) {
-			if pid, err := strconv.Atoi(string(f)); err == nil && pid > 0 {
-				pids = append(pids, pid)
-			}
-		}
-		return pids, nil
-	}
-	pids, err := list()
+	pids, err := listed(path)
 	if err != nil {
 		return err
 	}
@@ -121,7 +108,7 @@ func killAll(path string) error {
 			fds[pid] = fd
 		}
 	}
-	again, err := list()
+	again, err := listed(path)
 	for _, pid := range again {
 		if fd, ok := fds[pid]; ok {
 			unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
@@ -131,6 +118,30 @@ func killAll(path string) error {
 		unix.Close(fd)
 	}
 	return err
+}
+
+// listed is what cgroup.procs lists.
+func listed(path string) (pids []int, err error) {
+	b, err := os.ReadFile(filepath.Join(path, "cgroup.procs"))
+	if err != nil {
+		return nil, err
+	}
+	for f := range bytes.FieldsSeq(b) {
+		if pid, err := strconv.Atoi(string(f)); err == nil && pid > 0 {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}
+
+// Pids are the group's processes, as far as they can be told.
+func (g *Group) Pids() []int {
+	for i := range g.members {
+		if pids, err := listed(g.members[i].path); err == nil {
+			return pids
+		}
+	}
+	return nil
 }
 
 func (m *member) close() {
