@@ -69,7 +69,7 @@ func (d *Dir) Begin(h trace.Header) (*trace.Run, error) {
 			}
 			// Killed here: a marker without a file, which the next process removes.
 			if err := create(); err != nil {
-				return fmt.Errorf("%w: %w", ErrUnavailable, err)
+				return jsonl.Unavailable(err)
 			}
 			d.sync.begun(run)
 			return nil

@@ -48,9 +48,9 @@ func TestWhatCannotBeRecordedDoesNotRunAndLaterWorksAgain(t *testing.T) {
 	reply := g.Call(t.Context(), again)
 	restore()
 	if !errors.Is(reply.Err, ErrLedgerUnavailable) || reply.Row != nil || ran != 1 {
-		t.Errorf("err %v, row %v, ran %d times", reply.Err, reply.Row, ran)
+		t.Fatalf("err %v, row %v, ran %d times", reply.Err, reply.Row, ran)
 	}
-	if !strings.Contains(reply.Text(), "ledger unavailable") || !reply.IsError() || reply.Facts().Status != "error" {
+	if strings.Count(reply.Err.Error(), "ledger unavailable") != 1 || !strings.Contains(reply.Text(), "ledger unavailable") || !reply.IsError() || reply.Facts().Status != "error" {
 		t.Errorf("text %q, facts %+v", reply.Text(), reply.Facts())
 	}
 	reply = g.Call(t.Context(), again)

@@ -27,13 +27,13 @@ func (l *Ledger) refresh() error {
 	}
 	if l.f == nil || err != nil || l.id != (fileID{st.Dev, st.Ino}) {
 		if err := l.reopen(path, err != nil); err != nil {
-			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+			return jsonl.Unavailable(err)
 		}
 	}
 	l.size = -1
 	size, tail, err := jsonl.Repair(l.dir, l.f, l.now(), func(line []byte) bool { _, err := ParseRow(line); return err == nil })
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return jsonl.Unavailable(err)
 	}
 	if tail != nil {
 		l.log.Warn("ledger repaired", "what", tail.String())
