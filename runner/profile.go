@@ -43,8 +43,17 @@ func (p *plan) command(t *catalog.Tool, args *catalog.Args) (sandbox.Command, er
 	}, err
 }
 
+// visible tells whether the box shows a path of the host, and what it leads to: a link that a tool left must not make
+// toolrun tell what is elsewhere.
 func (p *plan) visible(path string) bool {
-	return slices.ContainsFunc(p.shown, func(place string) bool { return within(place, path) })
+	shows := func(path string) bool {
+		return slices.ContainsFunc(p.shown, func(place string) bool { return within(place, path) })
+	}
+	if !shows(path) || slices.ContainsFunc(boxSystemDirs, func(place string) bool { return within(place, path) }) {
+		return shows(path)
+	}
+	real, err := resolve(path)
+	return err == nil && shows(real)
 }
 
 // protected are the files of a workspace that other programs take orders from: a tool that may write the workspace may

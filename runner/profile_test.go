@@ -133,7 +133,14 @@ command = ["./plain.sh"]
 [tools.hidden]
 description = "x"
 command = [%q]
+[tools.led-out]
+description = "x"
+command = ["./out/tool"]
+[tools.led-nowhere]
+description = "x"
+command = ["./out/nothing"]
 `, hidden+"/tool"), mustNotRun(t))
+	must(t, os.Symlink(hidden, g.workspace+"/out"))
 	must(t, os.Mkdir(g.workspace+"/sub", 0o755))
 	script(t, g.workspace+"/plain.sh", "#!/bin/sh\n", 0o644)
 	for tool, want := range map[string][]string{
@@ -142,6 +149,9 @@ command = [%q]
 		"directory": {"/sub", "EACCES", "directory"},
 		"plain":     {"/plain.sh", "EACCES", "not executable"},
 		"hidden":    {hidden + "/tool", "ENOENT", "not shown"},
+		// One cannot be told from the other.
+		"led-out":     {"/out/tool", "ENOENT", "not shown"},
+		"led-nowhere": {"/out/nothing", "ENOENT", "not shown"},
 	} {
 		reply := g.Call(t.Context(), Request{Name: tool})
 		must(t, reply.Err)
