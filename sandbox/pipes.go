@@ -50,7 +50,7 @@ func (p *pipes) open(c *Command, size Terminal) (err error) {
 	if c.Stdin == nil && c.Input == nil {
 		// One of the call's own: flags, signal and locks of an open file are seen by all who share it.
 		if p.child[0], err = unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
-			return err
+			return fmt.Errorf("open /dev/null: %w", err)
 		}
 	} else {
 		if p.child[0], p.in, err = pipe(); err != nil {
