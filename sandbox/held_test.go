@@ -1,11 +1,14 @@
 package sandbox
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestADeclaredPathIsHeldWhateverItBecomes(t *testing.T) {
@@ -73,5 +76,24 @@ func TestADirectoryAroundWhatIsHiddenOrReadOnlyStaysWhereItIs(t *testing.T) {
 		if _, out, errs := sh(t, b, work, script); out != want {
 			t.Errorf("%s: %q, want %q (%s)", script, out, want, errs)
 		}
+	}
+}
+
+func TestHiddenSocketsAndPipesAreHidden(t *testing.T) {
+	b, work := testBox(t, func(p *Profile) {
+		work := p.Mounts[0].Source
+		l, err := net.Listen("unix", filepath.Join(work, "daemon.sock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		if err := unix.Mkfifo(filepath.Join(work, "pipe"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		p.Hide = []string{filepath.Join(work, "daemon.sock"), filepath.Join(work, "pipe")}
+	})
+	_, out, errs := sh(t, b, work, "test -S daemon.sock && echo socket; test -p pipe && echo pipe; wc -c <pipe")
+	if out != "0\n" {
+		t.Errorf("%q %q", out, errs)
 	}
 }

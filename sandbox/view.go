@@ -3,7 +3,6 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -229,7 +228,7 @@ func (v *view) at(path string) (b bind, ok bool) {
 		return bind{}, false
 	}
 	st, err := os.Lstat(real)
-	if err != nil || st.Mode()&(fs.ModeSocket|fs.ModeNamedPipe) != 0 {
+	if err != nil {
 		return bind{}, false
 	}
 	for i := len(v.binds) - 1; i >= 0; i-- {
