@@ -7,7 +7,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -344,6 +346,30 @@ func withoutApproval(t *testing.T, p *place, g *generated) {
 	say(autonomous, 2, "rm_tree, DESTRUCTIVE\n", "\napproval           autonomous\n")
 	say(approved, 2, "\napproval           approved\nallowed by         toolrun allow or deny, user 1000, /dev/pts/3, process 4242, /usr/local/bin/toolrun\n", "8.2s for a free slot or an approval")
 	say(declined, 2, "\napproval           denied\ndeclined by        toolrun allow or deny, user 1000", "⊘ declined (blocked)", "not on a Friday")
+}
+
+// show names the line of the file where a row stands, sealed or hot, and the line is the row.
+func TestShowNamesTheLineOfARow(t *testing.T) {
+	t.Parallel()
+	p, g := halfSealed(t)
+	for _, row := range []*fullRow{g.rows[0], g.rows[77], g.rows[len(g.rows)-80], g.rows[len(g.rows)-1]} {
+		got := p.query("show", row.ToolCallID)
+		m := regexp.MustCompile(`(?m)^ledger +(\S+):(\d+), seq (\d+), run `).FindStringSubmatch(got.stdout)
+		if m == nil || m[3] != fmt.Sprint(row.Seq) {
+			t.Errorf("show %s: %+v", row.ToolCallID, got)
+			continue
+		}
+		text := []byte(nil)
+		if file := filepath.Join(p.data, m[1]); strings.HasSuffix(file, ".zst") {
+			text = unpacked(t, file)
+		} else {
+			text = []byte(readFile(t, file))
+		}
+		n, _ := strconv.Atoi(m[2])
+		if lines := strings.Split(string(text), "\n"); n < 1 || n > len(lines) || lines[n-1] != toJSON(row) {
+			t.Errorf("%s:%d is not the row of %s", m[1], n, row.ToolCallID)
+		}
+	}
 }
 
 // Each table is pinned at a terminal of 80 and of 140 columns, where no line is wider than that, and in a pipe, where nothing

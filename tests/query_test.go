@@ -294,6 +294,33 @@ func TestLoadingAgainAndAfterAKillCountsEachRowOnce(t *testing.T) {
 	}
 }
 
+func TestAClockThatSteppedBackChangesNoOrder(t *testing.T) {
+	t.Parallel()
+	p := barePlace(t, "")
+	h := newPast(p)
+	first, second := theRow(0), theRow(1)
+	first.StartedAt, first.EndedAt = "2025-01-15T10:00:05.000Z", "2025-01-15T10:00:05.000Z"
+	h.row(first)
+	h.row(second) // began at 10:00:01
+	hotAndSealed(t, p, func(t *testing.T) {
+		for _, args := range [][]string{{"session", "s"}, {"timeline", "s"}, {"slow", "--over", "0s"}} {
+			if got := idsOf(t, p.query(append(args, "--json")...).stdout); !slices.Equal(got, []string{"call0", "call1"}) {
+				t.Errorf("%v: %v", args, got)
+			}
+		}
+		if got := p.query("timeline", "s"); !strings.HasPrefix(got.stdout, "session s · 2025-01-15T10:00:01.000Z to 2025-01-15T10:00:05.000Z · 4.0s\n") || !strings.Contains(got.stdout, "✓  +4.0s") {
+			t.Errorf("timeline: %+v", got)
+		}
+		type summary struct {
+			First string `json:"first_at"`
+			Last  string `json:"last_at"`
+		}
+		if got := answerTo[summary](p, 0, "sessions"); len(got) != 1 || got[0] != (summary{"2025-01-15T10:00:01.000Z", "2025-01-15T10:00:05.000Z"}) {
+			t.Errorf("sessions: %+v", got)
+		}
+	})
+}
+
 // hostile is what no terminal may be sent: a title, a cleared screen, a carriage return, a reversed text, a row of its own.
 const hostile = "x\x1b]0;pwned\x07\x1b[2J\r\u202egpj\u2066\u200b\x7f\u009b\nfake row"
 
