@@ -37,7 +37,7 @@ func (p *pipes) open(c *Command, size Terminal) (err error) {
 		}
 	}()
 	pipe := func() (r, w int, err error) {
-		var fds [2]int
+		fds := [2]int{-1, -1} // as it stays where it fails: 0 would be closed as if it were ours
 		err = unix.Pipe2(fds[:], unix.O_CLOEXEC)
 		return fds[0], fds[1], err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -138,6 +139,45 @@ func BenchmarkBareTrue(b *testing.B) {
 		c.Stdout, c.Stderr = &out, &errs
 		if err := c.Run(); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+func TestWithoutDescriptorsNothingIsClosedThatIsNotOurs(t *testing.T) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	var null [6]int // fills gaps: what is open shall lie below the limit
+	for i := range null {
+		var err error
+		if null[i], err = unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(null[i])
+	}
+	before := openFiles(t)
+	for _, c := range []*Command{{Stdin: []byte("x")}, {Stderr: io.Discard}, {Stdin: []byte("x"), Stderr: io.Discard}} {
+		for room := range 8 {
+			low := limit
+			low.Cur = uint64(before - 1 + room) // openFiles counts the one that it reads by
+			if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &low); err != nil {
+				t.Fatal(err)
+			}
+			var p pipes
+			err := p.open(c, Terminal{})
+			if err == nil {
+				p.close()
+			}
+			if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+				t.Fatal(err)
+			}
+			if room < 3 && err == nil {
+				t.Errorf("opened with %d descriptors", room)
+			}
+			if n := openFiles(t); n != before {
+				t.Fatalf("%d descriptors, before %d, with room for %d", n, before, room)
+			}
 		}
 	}
 }
