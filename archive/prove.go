@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -54,12 +55,14 @@ func (d *Dir) Receipt(callID string) (*evidence.Receipt, error) {
 
 // lineOf finds the line of a call and its place in the ledger, from 0.
 func (d *Dir) lineOf(callID string) (line []byte, index int64, err error) {
+	in := []byte(callID)
+	plain := !slices.ContainsFunc(in, func(b byte) bool { return b < ' ' || b == '"' || b == '\\' || b > '~' }) // it stands in a line as it is
 	for l, err := range d.Lines(Scope{Call: callID}) {
 		var damage *ledger.Damage
 		if err != nil && !errors.As(err, &damage) {
 			return nil, 0, err
 		}
-		if err != nil {
+		if err != nil || plain && !bytes.Contains(l.Text, in) {
 			continue
 		}
 		if row, err := l.Row(); err == nil && row.ToolCallID.String() == callID {

@@ -152,6 +152,12 @@ func TestForgedOrEditedRowsProveNothing(t *testing.T) {
 	expect("a row that was added, asked for", 0, `"tool_call_id":"`+ids["first"]+`"`, "--tool", "exists", "--exit", "0", "--arg", "path=tests/a.py")
 	expect("a row that was added, and no other fits", 3, "it does not verify", "--tool", "exists", "--exit", "0", "--after", ids["plain"])
 
+	twin := strings.NewReplacer(`"seq":0,`, `"seq":5,`, `"session_id":"S"`, `"session_id":"T"`).Replace(lines[0])
+	write(ledger, strings.Join(lines, "")+twin)
+	expect("a row with the id of another one", 3, "another row with this id was signed", "--tool", "exists", "--session", "T")
+	expect("a row with the id of another one, beside it", 0, `"session_id":"S"`, "--tool", "exists", "--session", "S", "--arg", "path=tests/a.py")
+	write(ledger, strings.Join(lines, "")+forged)
+
 	// With its lines in the trace of the run, which is sealed.
 	rows := p.rows()
 	trace := filepath.Join(p.data, "runs", rows[0].RunID+".jsonl")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -78,7 +79,7 @@ func (a *app) receipt(d *archive.Dir, row *ledger.Row) (*evidence.Receipt, error
 	}
 	receipt, err := d.Receipt(call)
 	if !errors.Is(err, archive.ErrNotCovered) {
-		return receipt, err
+		return ofRow(receipt, row, err)
 	}
 	w, err := a.openForWriting()
 	if err != nil {
@@ -90,7 +91,23 @@ func (a *app) receipt(d *archive.Dir, row *ledger.Row) (*evidence.Receipt, error
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
-	return d.Receipt(call)
+	receipt, err = d.Receipt(call)
+	return ofRow(receipt, row, err)
+}
+
+// ofRow holds a receipt against the row that it was asked for: another row may have the same id.
+func ofRow(receipt *evidence.Receipt, row *ledger.Row, err error) (*evidence.Receipt, error) {
+	if err != nil {
+		return nil, err
+	}
+	signed, err := ledger.ParseRow([]byte(receipt.Line))
+	if err == nil && !bytes.Equal(signed.Append(nil), row.Append(nil)) {
+		err = errors.New("another row with this id was signed")
+	}
+	if err != nil {
+		return nil, &unverifiedError{fmt.Errorf("call %s: %w", row.ToolCallID, err)}
+	}
+	return receipt, nil
 }
 
 // receiptFacts is prove --json.

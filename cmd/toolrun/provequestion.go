@@ -31,6 +31,9 @@ type question struct {
 	afterSeq int64     // of after, where it is a call; else -1
 }
 
+// askedColumns are those that a question is about, and those that are shown of the nearest rows.
+var askedColumns = []string{"tool_call_id", "tool_name", "status", "outcome", "exit_code", "signal", "started_at", "seq", "input_hash", "argv", "payloads"}
+
 // nearestRows is how many rows are shown where none fits.
 const nearestRows = 5
 
@@ -49,9 +52,9 @@ func (a *app) proveQuestion(cmd *cobra.Command, d *archive.Dir, q *question) err
 		return err
 	}
 	rec, seen := newRecord(d), damageSeen{a: a}
-	var fit []*ledger.Row
+	var fit []string // tool_call_ids
 	var near []nearRow
-	for row, err := range query.Rows(d, a.filter()) {
+	for row, err := range (query.Scan{Filter: a.filter(), Columns: askedColumns}).Rows(d) {
 		if err != nil {
 			if err := seen.note(err); err != nil {
 				return err
@@ -60,7 +63,7 @@ func (a *app) proveQuestion(cmd *cobra.Command, d *archive.Dir, q *question) err
 		}
 		lacks := q.lacks(row, rec)
 		if len(lacks) == 0 {
-			if fit = append(fit, row); len(fit) >= 2*fittingRows {
+			if fit = append(fit, row.ToolCallID.String()); len(fit) >= 2*fittingRows {
 				fit = slices.Clone(fit[fittingRows:])
 			}
 			continue
@@ -70,7 +73,14 @@ func (a *app) proveQuestion(cmd *cobra.Command, d *archive.Dir, q *question) err
 			near = nearest(near)
 		}
 	}
-	for _, row := range slices.Backward(fit[max(len(fit)-fittingRows, 0):]) {
+	rows, err := wholeRows(d, fit[max(len(fit)-fittingRows, 0):])
+	if err != nil {
+		return err
+	}
+	for _, row := range slices.Backward(rows) {
+		if lacks := q.lacks(row, rec); len(lacks) > 0 || !a.filter().Match(row) {
+			continue // another one with the id of one that fits
+		}
 		receipt, err := a.receipt(d, row)
 		if err == nil {
 			return errors.Join(a.printReceipt(receipt), seen.result())
@@ -84,6 +94,27 @@ func (a *app) proveQuestion(cmd *cobra.Command, d *archive.Dir, q *question) err
 		return err
 	}
 	return errors.Join(&foundError{errors.New("nothing proved: no such call is on the record" + nearNote(near))}, seen.result())
+}
+
+// wholeRows are the rows with these tool_call_ids, in the order of seq.
+func wholeRows(d *archive.Dir, ids []string) (rows []*ledger.Row, err error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	column := ledger.ColumnOf("tool_call_id")
+	is := func(f *ledger.Fields) bool {
+		return slices.ContainsFunc(ids, func(id string) bool { return f.Is(column, id) })
+	}
+	for row, err := range (query.Scan{Keep: is}).Rows(d) {
+		var damage *ledger.Damage
+		if err != nil && !errors.As(err, &damage) { // which was named
+			return nil, err
+		}
+		if err == nil {
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
 }
 
 func nearNote(near []nearRow) string {
