@@ -46,11 +46,11 @@ const put = (name, text) => { const f = path.join(folder, name); fs.mkdirSync(pa
 if (agent === 'opencode') put('transcript.json', neutral(await exported(at('run', transcript))));
 else put('transcript' + path.extname(transcript), neutral(lines(at('run', transcript)).map(short).join('\n') + '\n'));
 
-// Of the record: the rows, the traces of their runs, and what the rows name.
+// Of the record: the rows, the traces of their runs, and what the rows name, the definitions of their tools among it.
 const rows = lines(at('data', 'ledger.jsonl')).map((l) => JSON.parse(l));
 put('data/ledger.jsonl', neutral(read(at('data', 'ledger.jsonl'))));
 for (const id of new Set(rows.map((x) => x.run_id))) put(`data/runs/${id}.jsonl`, neutral(read(at('data', 'runs', id + '.jsonl'))));
-for (const h of new Set(rows.flatMap((x) => [x.input_hash, x.output_hash, x.stderr_hash]).filter(Boolean))) {
+for (const h of new Set(rows.flatMap((x) => [x.input_hash, x.output_hash, x.stderr_hash, x.definition_sha256]).filter(Boolean))) {
   const object = fs.readFileSync(at('data', 'store', h.slice(0, 2), h + '.txt'));
   if (crypto.createHash('sha256').update(object).digest('hex') !== h || object.includes(dir)) throw new Error('object ' + h);
   put(`data/store/${h.slice(0, 2)}/${h}.txt`, object);
