@@ -104,6 +104,9 @@ func (c *call) announce(d decision) error {
 	}
 	c.row.InputHash = hash
 	c.row.Flags = append(c.row.Flags, d.Flags...)
+	if c.tool != nil && (c.tool.Verb == catalog.VerbRead || c.tool.Verb == catalog.VerbPoll || c.tool.Verb == catalog.VerbList) {
+		c.row.Flags = append(c.row.Flags, ledger.FlagLook)
+	}
 	c.row.ApprovalStatus = d.Approval
 	c.row.RepeatOf, c.row.Repeat = c.session.repeatOf(c.row.ToolName.String(), hash)
 	if err := c.r.announce(c.session, c.row.SessionID, c.req.Origin); err != nil {

@@ -190,3 +190,47 @@ func TestStderrOfATerminalIsItsOutput(t *testing.T) {
 		t.Errorf("exit status %d: %s", shown.code, shown.stderr)
 	}
 }
+
+// What a model was told of a terminal is no other result than what is stored, though a terminal drew it.
+func TestAnAuditDrawsWhatATerminalShowed(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, ptyTool+shellTool("shell", "pty = true"))
+	s := p.serve()
+	var messages []object
+	n := 0
+	tell := func(tool string, args object) facts {
+		t.Helper()
+		n++
+		id := fmt.Sprintf("toolu_%d", n)
+		s.send(request(n, "tools/call", object{"name": tool, "arguments": args, "_meta": object{"toolrun/tool_call_id": id}}))
+		f := s.facts(n, patience)
+		messages = append(messages,
+			object{"role": "assistant", "content": []object{{"type": "tool_use", "id": id, "name": tool, "input": args}}},
+			object{"role": "user", "content": []object{{"type": "tool_result", "tool_use_id": id, "content": f.Text}}})
+		return f
+	}
+	tell("tty", object{"script": "printf before"})
+	tell("tty", object{"script": `printf 'p 1%%\rp 43%%\r\n\033[31mred\033[0m\n'; exit 3`})
+	tell("tty", object{"script": "seq 5000"})
+	tell("tty", object{"script": "seq 50000"}) // more than an answer is made of as a whole
+	h := strings.TrimSpace(tell("shell_start", object{}).Stdout)
+	tell("shell_start", object{})
+	tell("shell_list", object{})
+	tell("shell_send", object{"handle": h, "input": `printf '\033[1mbold\033[0m\n'; seq 3`})
+	if f := tell("shell_read", object{"handle": h, "pattern": "3\n"}); !strings.Contains(f.Text, "bold\n1\n2\n3\n") {
+		t.Fatalf("%s", f.Text)
+	}
+	tell("shell_stop", object{"handle": h})
+	s.stdin.Close()
+	s.wait(patience)
+	audit := func(change func(string) string) ran {
+		file := p.writeOutside("messages.json", change(toJSON(object{"messages": messages})))
+		return p.query("audit", "--all", file)
+	}
+	if got := audit(func(text string) string { return text }); got.code != 0 || strings.Count(got.stdout, "✓  paired") != n || strings.Count(got.stdout, "not compared") != 1 {
+		t.Errorf("status %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	if got := audit(func(text string) string { return strings.Replace(text, `p 43%\nred`, `p 44%\nred`, 1) }); got.code != 3 || !strings.Contains(got.stdout, "stdout is not what is stored") {
+		t.Errorf("status %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+}

@@ -136,7 +136,7 @@ func (c *Checker) Add(row *ledger.Row) {
 		c.tools[row.ToolName.String()] = t
 	}
 	c.witness(t, row)
-	if right && started(row) && !row.IsProcess() {
+	if right && started(row) && !row.IsProcess() && !row.IsLook() {
 		c.history(t, row)
 	}
 }
@@ -153,7 +153,7 @@ func failed(row *ledger.Row) bool {
 func (c *Checker) call(row *ledger.Row) {
 	l := c.limits
 	took := float64(row.DurationMS) / 1000
-	if limit := l.CallDuration.Seconds(); started(row) && took > limit && !row.IsProcess() {
+	if limit := l.CallDuration.Seconds(); started(row) && took > limit && !row.IsProcess() && !row.IsLook() {
 		c.report(SlowCall, row, took, limit, "took %.1f s", took)
 	}
 	if n := max(row.Attempt, row.Repeat); n >= l.Attempts && started(row) {

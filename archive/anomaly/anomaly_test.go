@@ -122,6 +122,15 @@ func TestEachRuleFindsItsCaseAndNothingElse(t *testing.T) {
 				row.Status, row.Outcome, row.ToolName, row.RiskClass, row.ExePath, row.ExitCode, row.SchemaSHA256, row.Enforced = ledger.StatusBlocked, ledger.OutcomeUnknownTool, redact.Plain("run_tests"), "", nil, nil, "", nil
 			}
 		}},
+		{"", 8, func(i int, row *ledger.Row) { // looks at a program that stays, and the end of one with its run
+			if i >= 2 {
+				row.InputHash, row.Flags, row.DurationMS = "same", []string{ledger.FlagLook}, 300000
+				row.EndedAt = ledger.FormatTime(noon.Add(time.Duration(i)*time.Second + 300*time.Second))
+			}
+			if i > 4 {
+				row.Flags, row.Status, row.Outcome, row.ExitCode = []string{ledger.FlagProcess}, ledger.StatusError, ledger.OutcomeInterrupted, nil
+			}
+		}},
 		{"same_input@4", 8, func(i int, row *ledger.Row) {
 			if i >= 2 {
 				row.InputHash = "same"

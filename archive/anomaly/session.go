@@ -29,7 +29,7 @@ func (s *session) once(rule string) bool {
 func (c *Checker) session(s *session, row *ledger.Row) {
 	l := c.limits
 	s.calls++
-	if failed(row) {
+	if failed(row) && !(row.IsProcess() && row.Outcome == ledger.OutcomeInterrupted) { // it ended with the run, as it must
 		s.errors++
 	}
 	if rate := float64(s.errors) / float64(s.calls); s.calls >= l.SessionCalls && rate > l.SessionErrors && s.once(SessionErrors) {
@@ -44,6 +44,10 @@ func (c *Checker) session(s *session, row *ledger.Row) {
 	if row.IsProcess() {
 		c.drift(s, row)
 		return // the call that started it was counted
+	}
+	if row.IsLook() {
+		c.drift(s, row)
+		return // it looks until it sees
 	}
 	if s.tool == row.ToolName.String() && s.input == row.InputHash {
 		s.same++

@@ -26,5 +26,12 @@ func (r *Row) Verdict() string {
 // FlagProcess is on the row of a program that stayed open: of its whole life, and not of a call.
 const FlagProcess = "PROCESS"
 
+// FlagLook is on the row of a call that looks at programs that stay (read, poll, list): it may wait long, and be made again
+// and again.
+const FlagLook = "LOOK"
+
+// IsLook tells whether the row is that of such a look.
+func (r *Row) IsLook() bool { return slices.Contains(r.Flags, FlagLook) }
+
 // IsProcess tells whether the row is that of a program that stayed open: the call that started it has a row of its own.
 func (r *Row) IsProcess() bool { return slices.Contains(r.Flags, FlagProcess) }

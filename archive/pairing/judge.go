@@ -126,11 +126,11 @@ func (p *pairer) judgePaired(item *Item, row *ledger.Row) {
 		item.Kind, item.Why = Altered, fmt.Sprintf("the result is that of another call, %s", named)
 		return
 	}
-	switch a := agree(c.Result, row, p.rec.Content, p.prefixed); a.kind {
+	switch a := agree(c.Result, row, p.shown(row), p.prefixed); a.kind {
 	case differs:
 		// A client that was answered late shows the answer to an earlier attempt.
 		for _, earlier := range item.Rows[:len(item.Rows)-1] {
-			if b := agree(c.Result, earlier, p.rec.Content, p.prefixed); b.kind != differs {
+			if b := agree(c.Result, earlier, p.shown(earlier), p.prefixed); b.kind != differs {
 				item.Why = b.why
 				return
 			}

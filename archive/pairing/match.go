@@ -164,7 +164,7 @@ func (p *pairer) scopeByResults() {
 			continue
 		}
 		for _, item := range p.items {
-			if item.Call.Result != nil && ends(item.Call, row.ToolName.String()) && p.argsAgree(item.Call, row) == yes && agree(item.Call.Result, row, p.rec.Content, p.prefixed).kind == agrees {
+			if item.Call.Result != nil && ends(item.Call, row.ToolName.String()) && p.argsAgree(item.Call, row) == yes && agree(item.Call.Result, row, p.shown(row), p.prefixed).kind == agrees {
 				agreeing[row.RunID]++
 				break
 			}
@@ -208,7 +208,7 @@ func (p *pairer) byContent() {
 		}
 	}
 	pass(func(item *Item, row *ledger.Row) bool {
-		return p.argsAgree(item.Call, row) != no && agree(item.Call.Result, row, p.rec.Content, p.prefixed).kind != differs
+		return p.argsAgree(item.Call, row) != no && agree(item.Call.Result, row, p.shown(row), p.prefixed).kind != differs
 	})
 	pass(func(item *Item, row *ledger.Row) bool { return p.argsAgree(item.Call, row) != no })
 	pass(func(item *Item, _ *ledger.Row) bool { return item.Call.Result != nil && !item.Call.Result.Refused })

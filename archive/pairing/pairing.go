@@ -7,6 +7,7 @@
 package pairing
 
 import (
+	"errors"
 	"time"
 
 	"toolrun/archive/ledger"
@@ -73,6 +74,23 @@ type Record struct {
 	Catalog func(runID string) []string
 	// Content gives stored bytes, whole.
 	Content func(hash string) ([]byte, error)
+	// Drawn gives what the answer of a row showed of stored bytes where its tool had a terminal, else the bytes; ErrNotDrawn
+	// where that is not known. Nil: no tool had one.
+	Drawn func(row *ledger.Row, content []byte) ([]byte, error)
+}
+
+// ErrNotDrawn says that it is not known how a terminal showed some bytes.
+var ErrNotDrawn = errors.New("the output was shown as a terminal drew it, which cannot be drawn again: it was not compared")
+
+// shown gives stored bytes as the answer of a row showed them.
+func (p *pairer) shown(row *ledger.Row) func(hash string) ([]byte, error) {
+	return func(hash string) ([]byte, error) {
+		content, err := p.rec.Content(hash)
+		if err != nil || p.rec.Drawn == nil {
+			return content, err
+		}
+		return p.rec.Drawn(row, content)
+	}
 }
 
 // Report is the outcome.

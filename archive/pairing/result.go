@@ -3,6 +3,7 @@ package pairing
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -123,6 +124,10 @@ func (e *expected) stored(hash ledger.OrNull) (b []byte, ok bool) {
 		return nil, false
 	}
 	b, err := e.content(string(hash))
+	if errors.Is(err, ErrNotDrawn) {
+		e.missing = err.Error()
+		return nil, false
+	}
 	if err != nil {
 		e.missing = "the stored output is not there: it was not compared"
 		return nil, false

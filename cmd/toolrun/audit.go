@@ -255,7 +255,7 @@ func (a *app) pairAll(d *archive.Dir, groups [][]*transcript.Transcript, session
 	}
 	for _, group := range groups {
 		one := &audited{list: group}
-		one.report = pairing.Pair(group, pairing.Record{Rows: rows, Session: session, Catalog: rec.catalog, Content: rec.content})
+		one.report = pairing.Pair(group, pairing.Record{Rows: rows, Session: session, Catalog: rec.catalog, Content: rec.content, Drawn: newDrawer(rec).draw})
 		one.claims = claims.Judge(final(group), one.report.Rows, rec.names(one.report.Rows), rec.content)
 		list = append(list, one)
 	}

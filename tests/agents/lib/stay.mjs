@@ -87,4 +87,5 @@ const built = processes.find((r) => r.tool_name === 'build_start');
 say(built?.duration_ms >= 180000 && calls.every((r) => r.duration_ms < 60000), 'the-build-outlasts-the-limit-of-a-call', built?.duration_ms);
 say(processes.length === 4 && ends.py_start === 'ok' && ends.build_start === 'ok' && ends.gdb_start === 'interrupted' && ends.dev_start === 'interrupted', 'each-program-has-its-end', JSON.stringify(ends));
 say(processes.every((r) => calls.some((c) => c.tool_call_id === r.parent_call_id && c.tool_name === r.tool_name)), 'each-program-names-its-start', '');
+const audit = run(['audit']); say(audit.status === 0 && audit.stdout.includes('20 paired'), 'audit', audit.stdout + audit.stderr);
 const v = run(['verify']); say(v.status === 0, 'verify', v.stdout + v.stderr);
