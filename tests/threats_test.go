@@ -12,7 +12,7 @@ func TestEveryPromiseOfTheThreatModelNamesTestsThatExist(t *testing.T) {
 	t.Parallel()
 	text := document(t, "sandbox/THREATS.md")
 	exists := map[string]bool{}
-	for _, pattern := range []string{"../sandbox/*_test.go", "../sandbox/*/*_test.go", "*_test.go"} {
+	for _, pattern := range []string{"../sandbox/*_test.go", "../sandbox/*/*_test.go", "../runner/*_test.go", "*_test.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatal(pattern, err)
