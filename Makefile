@@ -6,7 +6,7 @@ VCS         := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo true || echo f
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    ?= 20s
 
-.PHONY: build demo test race fuzz lint bench bench-queries cover test-vm test-clients test-agents soak clean
+.PHONY: build demo test race fuzz lint bench bench-archive bench-queries cover test-vm test-clients test-agents soak clean
 
 build: ## bin/toolrun, static
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=$(VCS) -ldflags '-s -w' -o bin/toolrun ./cmd/toolrun
@@ -29,10 +29,14 @@ lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	$(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 
-bench: build ## a warm `true` against bwrap and a bare exec; the record, what is signed of it, and redaction against their yardsticks
-	tests/need bwrap:bubblewrap script:bsdutils && $(GO) run ./tests/bench
+bench: build ## a warm `true` against bwrap and a bare exec; the record, what is signed of it, sealed months and redaction against their yardsticks
+	tests/need bwrap:bubblewrap script:bsdutils zstd:zstd && $(GO) run ./tests/bench
+	$(GO) run ./tests/bench/archive
 	$(GO) test -run '^$$' -bench 'AppendWithTree|DurableRow|EvidenceOfACall|Verify|SHA256' -benchtime 2s ./archive ./archive/evidence ./archive/redact
 	cd archive/redact/oracle && GOFLAGS=-mod=mod $(GO) test -run '^$$' -bench Gitleaks -benchtime 2s .
+
+bench-archive: build ## a month of 1 GiB sealed against zstd and tar, and a year of 1000 calls a day
+	tests/need zstd:zstd && $(GO) run ./tests/bench/archive -rows 200000 -calls 110000 -days 365
 
 bench-queries: build ## questions about a million rows against grep, jq and Python
 	tests/need jq python3 && $(GO) run ./tests/bench/queries

@@ -165,11 +165,15 @@ func (s *sealer) clean() error {
 	if err := c.readNeeded(); err != nil {
 		return err
 	}
+	sealed, err := s.justSealed()
+	if err != nil {
+		return err
+	}
 	for i, hash := range listed {
 		if err := s.ctx.Err(); err != nil {
 			return err
 		}
-		if c.needed[hash] || !s.sealedWhole(hash) {
+		if c.needed[hash] || !s.sealedWhole(hash, sealed) {
 			continue
 		}
 		if err := jsonl.Calls.Unlink(s.d.Store.Path(hash)); err != nil && err != unix.ENOENT {
@@ -179,7 +183,7 @@ func (s *sealer) clean() error {
 	}
 	// A call may have stored the same bytes again meanwhile, and found them there. Until it is told here, its object opens out of
 	// the sealed month.
-	err := s.d.recallNeeded(s.ctx)
+	err = s.d.recallNeeded(s.ctx)
 	var damage *ledger.Damage
 	if errors.As(err, &damage) {
 		return nil // of a month sealed long ago, which a verifier names
@@ -187,11 +191,36 @@ func (s *sealer) clean() error {
 	return err
 }
 
+// justSealed are the objects of the parts that this sealing made, with their lengths. They are read in one go: to look for
+// one is to unpack what stands beside it.
+func (s *sealer) justSealed() (map[string]int64, error) {
+	sealed := map[string]int64{}
+	for _, m := range s.made {
+		p, err := s.d.months.part(m.Ref())
+		if err != nil {
+			return nil, err
+		}
+		for object, err := range p.Members(month.StoreFile) {
+			if err == nil {
+				err = s.ctx.Err()
+			}
+			if err != nil {
+				return nil, err
+			}
+			sealed[object.Name] = object.Bytes
+		}
+	}
+	return sealed, nil
+}
+
 // sealedWhole tells whether a sealed month holds the object in full length.
-func (s *sealer) sealedWhole(hash string) bool {
+func (s *sealer) sealedWhole(hash string, sealed map[string]int64) bool {
 	info, err := os.Lstat(s.d.Store.Path(hash))
 	if err != nil {
 		return false
+	}
+	if n, ok := sealed[hash]; ok {
+		return n == info.Size()
 	}
 	r, n, err := s.d.months.object(hash)
 	if err != nil {

@@ -98,11 +98,13 @@ func (p *Part) compareLedger(ctx context.Context, c *Content) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			got, err := r.Frame(i, nil)
+			got, err := r.Frame(i, seekable.Buffer(0))
+			defer seekable.Release(got)
 			if err != nil {
 				return p.Damage(LedgerFile, 0, err)
 			}
-			want := make([]byte, len(got))
+			want := seekable.Buffer(len(got))
+			defer seekable.Release(want)
 			if err := c.readHot(want, r.Begin(i)); err != nil {
 				return err
 			}

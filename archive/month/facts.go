@@ -18,6 +18,9 @@ type facts struct {
 	objects  []object
 	start    [2]string // least and greatest started_at
 	seqs     []int64   // of each line, -1 where it has none
+
+	fields ledger.Fields // used again for each line
+	text   []byte
 }
 
 type call struct {
@@ -48,34 +51,85 @@ func factsOf(block []byte) *facts {
 }
 
 func (f *facts) line(text []byte, no, offset, bytes int64) {
-	row, err := ledger.ParseRow(text)
+	seq, ok := ledger.SeqOf(text)
+	if !ok {
+		seq = -1
+	}
+	row, err := f.row(text)
 	if err != nil {
 		f.damaged = append(f.damaged, Span{no, 1, offset, bytes})
 		f.seqs = append(f.seqs, -1)
 		return
 	}
 	f.rows++
-	seq, ok := ledger.SeqOf(text)
-	if !ok {
-		seq = -1
-	}
 	f.seqs = append(f.seqs, seq)
-	id := row.ToolCallID.String()
-	f.calls = append(f.calls, call{ledger.IDHash(id), no, offset})
-	if row.ClientCallID != nil && row.ClientCallID.String() != id {
-		f.calls = append(f.calls, call{ledger.IDHash(row.ClientCallID.String()), no, offset})
+	f.calls = append(f.calls, call{ledger.IDHash(row.id), no, offset})
+	if row.client != "" && row.client != row.id {
+		f.calls = append(f.calls, call{ledger.IDHash(row.client), no, offset})
 	}
-	f.session(ledger.IDHash(row.SessionID.String()), Span{no, 1, offset, bytes})
-	if at := startOf(row.StartedAt); at != "" {
+	f.session(ledger.IDHash(row.session), Span{no, 1, offset, bytes})
+	if at := startOf(row.start); at != "" {
 		if f.start[0] == "" || at < f.start[0] {
 			f.start[0] = at
 		}
 		f.start[1] = max(f.start[1], at)
 	}
-	for i, hash := range row.Objects() {
-		f.objects = append(f.objects, object{hash, row.ToolName.String() + string(rune('0'+i))})
+	for i, hash := range row.objects {
+		f.objects = append(f.objects, object{hash, row.tool + string(rune('0'+i)) + row.says[min(i, 1)]})
 	}
 }
+
+// rowFacts is what facts need of a row.
+type rowFacts struct {
+	id, client, session, tool, start string
+	says                             [2]string // how input and output begin
+	objects                          []string
+}
+
+// saysBytes is how much of a summary tells what an object is like: those that begin alike are put beside each other.
+const saysBytes = 64
+
+var (
+	idColumn, clientColumn, sessionColumn      = ledger.ColumnOf("tool_call_id"), ledger.ColumnOf("client_call_id"), ledger.ColumnOf("session_id")
+	toolColumn, startColumn, payloadsColumn    = ledger.ColumnOf("tool_name"), ledger.ColumnOf("started_at"), ledger.ColumnOf("payloads")
+	inputColumn, outputColumn, stderrColumn    = ledger.ColumnOf("input_hash"), ledger.ColumnOf("output_hash"), ledger.ColumnOf("stderr_hash")
+	argvColumn, inputSaysColumn, outSaysColumn = ledger.ColumnOf("argv"), ledger.ColumnOf("input_summary"), ledger.ColumnOf("output_summary")
+)
+
+// row parses of a row what facts are of: without the rest, where the line is as toolrun writes it.
+func (f *facts) row(text []byte) (rowFacts, error) {
+	x := &f.fields
+	if !x.Scan(text) || bytes.HasPrefix(x.Raw(argvColumn), []byte{'{'}) {
+		row, err := ledger.ParseRow(text)
+		if err != nil {
+			return rowFacts{}, err
+		}
+		r := rowFacts{id: row.ToolCallID.String(), session: row.SessionID.String(), tool: row.ToolName.String(), start: row.StartedAt, objects: row.Objects(),
+			says: [2]string{beginning([]byte(row.InputSummary.String())), beginning([]byte(row.OutputSummary.String()))}}
+		if row.ClientCallID != nil {
+			r.client = row.ClientCallID.String()
+		}
+		return r, nil
+	}
+	str := func(c ledger.Column) string { f.text = x.Text(f.text[:0], c); return string(f.text) }
+	r := rowFacts{id: str(idColumn), client: str(clientColumn), session: str(sessionColumn), start: str(startColumn)}
+	if str(payloadsColumn) != "" {
+		return r, nil // its run kept no content
+	}
+	r.tool = str(toolColumn)
+	for i, c := range []ledger.Column{inputSaysColumn, outSaysColumn} {
+		f.text = x.Text(f.text[:0], c)
+		r.says[i] = beginning(f.text)
+	}
+	for _, c := range []ledger.Column{inputColumn, outputColumn, stderrColumn} {
+		if hash := str(c); hash != "" {
+			r.objects = append(r.objects, hash)
+		}
+	}
+	return r, nil
+}
+
+func beginning(text []byte) string { return string(text[:min(saysBytes, len(text))]) }
 
 // session puts lines to those before them, if they are of one session.
 func (f *facts) session(hash uint64, s Span) {

@@ -19,7 +19,7 @@ import (
 // A frame of a tar ends behind the file with which it reaches tarFrame, and in the middle of a long file after tarMost: one
 // object is taken out in a millisecond.
 const (
-	tarFrame = 512 << 10
+	tarFrame = 768 << 10
 	tarMost  = 1 << 20
 )
 
@@ -50,7 +50,7 @@ func (t *tarFrames) cut() error {
 		return nil
 	}
 	err := t.z.Add(t.buf, nil)
-	t.buf = make([]byte, 0, tarFrame)
+	t.buf = seekable.Buffer(0)
 	return err
 }
 

@@ -173,7 +173,7 @@ func (w *writing) blocks(do func([]byte) error) error {
 		if err := w.ctx.Err(); err != nil {
 			return err
 		}
-		block := make([]byte, len(rest)+ledgerFrame)
+		block := seekable.Buffer(len(rest) + ledgerFrame)
 		copy(block, rest)
 		n, err := io.ReadFull(in, block[len(rest):])
 		block = block[:len(rest)+n]

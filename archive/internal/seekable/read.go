@@ -87,12 +87,8 @@ func (r *Reader) Begin(i int) int64 {
 // Frame appends the content of a frame to dst. ErrDamaged where it is not as the table says, or its checksum is wrong.
 func (r *Reader) Frame(i int, dst []byte) ([]byte, error) {
 	f := r.frames[i]
-	buf := frames.Get().(*[]byte)
-	defer frames.Put(buf)
-	if cap(*buf) < f.packed {
-		*buf = make([]byte, f.packed)
-	}
-	packed := (*buf)[:f.packed]
+	packed := Buffer(f.packed)
+	defer Release(packed)
 	if _, err := r.from.ReadAt(packed, f.at); err != nil {
 		return dst, err
 	}

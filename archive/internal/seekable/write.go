@@ -40,15 +40,31 @@ func NewWriter(out io.Writer, level Level) *Writer {
 	return w
 }
 
-var frames = sync.Pool{New: func() any { return new([]byte) }}
+// buffers are those of blocks and frames: of a long file there would be two new ones for each MiB of it.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// Buffer returns n bytes that may have been used before, for a block.
+func Buffer(n int) []byte {
+	buf := *buffers.Get().(*[]byte)
+	if cap(buf) < n {
+		buf = make([]byte, n+n/8)
+	}
+	return buf[:n]
+}
+
+// Release gives a buffer back.
+func Release(buf []byte) {
+	if cap(buf) > 0 {
+		buffers.Put(&buf)
+	}
+}
 
 func (w *Writer) compress() {
 	for j := range w.jobs {
 		if j.with != nil {
 			j.with(j.block)
 		}
-		buf := frames.Get().(*[]byte)
-		j.frame = encoders[w.level]().EncodeAll(j.block, (*buf)[:0])
+		j.frame = encoders[w.level]().EncodeAll(j.block, Buffer(0))
 		close(j.ready)
 	}
 }
@@ -63,9 +79,9 @@ func (w *Writer) write() {
 		}
 		w.table = binary.LittleEndian.AppendUint32(w.table, uint32(len(j.frame)))
 		w.table = binary.LittleEndian.AppendUint32(w.table, uint32(len(j.block)))
-		frame := j.frame[:0]
+		Release(j.block)
+		Release(j.frame)
 		j.block, j.frame = nil, nil
-		frames.Put(&frame)
 	}
 }
 

@@ -14,6 +14,9 @@ import (
 	"time"
 )
 
+// tools are those whose logs were made, in their order.
+var tools []string
+
 // gather makes real logs of builds, tests and searches: what agents' tools print.
 func gather() (logs []string, err error) {
 	for _, args := range [][]string{
@@ -32,7 +35,7 @@ func gather() (logs []string, err error) {
 			continue // without git, or without its history
 		}
 		_ = err // a failed test is a log too
-		logs = append(logs, string(out))
+		logs, tools = append(logs, string(out)), append(tools, strings.Join(args[:2], "_"))
 	}
 	if len(logs) == 0 {
 		return nil, fmt.Errorf("no logs could be made: run it from the top of the repository")
@@ -45,6 +48,7 @@ type record struct {
 	data    string
 	logs    []string
 	rand    *rand.Rand
+	only    bool // rows only, which name no objects, as those of serve --payloads=hash
 	seq     int
 	runs    int
 	objects int
@@ -56,8 +60,6 @@ type sample struct{ id, session, output string }
 
 // perRun is how many calls a run has, and a session.
 const perRun = 50
-
-var tools = []string{"go_test", "go_build", "read_file", "grep", "git_log", "write_file"}
 
 // days writes n days of calls from a day on.
 func (r *record) days(from time.Time, n, perDay int) error {
@@ -87,14 +89,18 @@ func (r *record) days(from time.Time, n, perDay int) error {
 func (r *record) run(ledger *bufio.Writer, at time.Time, step time.Duration, calls int) error {
 	r.runs++
 	run, session := uuid("run", r.runs), uuid("session", r.runs)
-	catalog := hash("catalog")
+	catalog, payloads := hash("catalog"), ""
+	if r.only {
+		payloads = `,"payloads":"hash"`
+	}
 	trace := fmt.Appendf(nil, `{"type":"catalog","run_id":%q,"started_at":%q,"catalog_names":["go_test"],"catalog_sha256":%q,"schema_sha256":{"go_test":%q},"definition_sha256":{"go_test":%q},"catalog_definition_sha256":%q,"role":null,"toolrun_version":"0.1.0","host":"bench","pid":1}`+"\n"+
 		`{"type":"session","run_id":%q,"ts":%q,"session_id":%q,"client":"claude-code/2.1.332","protocol":"2025-11-25","role":null}`+"\n",
 		run, stamp(at), catalog, hash("schema"), hash("definition"), hash("definitions"), run, stamp(at), session)
 	for i := range calls {
 		began := at.Add(time.Duration(i) * step)
 		took := time.Duration(20+r.rand.ExpFloat64()*900) * time.Millisecond
-		tool := tools[r.rand.IntN(len(tools))]
+		kind := r.rand.IntN(len(r.logs))
+		tool := tools[kind]
 		id := "toolu_01" + hash(fmt.Sprint("call", r.seq))[:22]
 		args := fmt.Sprintf(`{"package":"./%s"}`, []string{"archive", "runner", "catalog", "sandbox"}[r.rand.IntN(4)])
 		if r.rand.IntN(2) == 0 {
@@ -104,7 +110,7 @@ func (r *record) run(ledger *bufio.Writer, at time.Time, step time.Duration, cal
 		if err != nil {
 			return err
 		}
-		out := r.output()
+		out := r.output(kind)
 		output, err := r.object(out)
 		if err != nil {
 			return err
@@ -123,16 +129,19 @@ func (r *record) run(ledger *bufio.Writer, at time.Time, step time.Duration, cal
 			`"catalog_sha256":%q,"schema_sha256":%q,"definition_sha256":%q,"known":true,"flags":[],"outcome":%q,"exit_code":%d,"signal":null,"stored_bytes":%d,`+
 			`"stderr_hash":null,"stderr_bytes":0,"truncated":false,"argv":[%q,"./..."],"exe_path":"/usr/local/go/bin/go","exe_sha256":%q,"cwd":"/home/dev/project","user":"1000:1000",`+
 			`"cpu_ms":%d,"memory_peak_bytes":%d,"oom_kills":0,"pids_limit_hit":false,"pids_peak":%d,"throttled_ms":0,"enforced":["cgroup.memory","cgroup.swap","cgroup.pids","cgroup.cpu","cpu_time","rlimit.nofile","rlimit.fsize","ns.user","ns.pid","ns.mount","ns.ipc","ns.uts","ns.cgroup","ns.net","view","landlock","seccomp","no_new_privs","caps","notty"],`+
-			`"hold_ms":0,"redactions":0,"repeat_of":null,"repeat":0,"role":null,"client":"claude-code/2.1.332","trace_id":null,"span_id":null,"session_from":"env"}`+"\n",
+			`"hold_ms":0,"redactions":0,"repeat_of":null,"repeat":0,"role":null,"client":"claude-code/2.1.332","trace_id":null,"span_id":null,"session_from":"env"%s}`+"\n",
 			id, session, 1+i/3, tool, status, stamp(began), stamp(began.Add(took)), took.Milliseconds(),
 			quoted(args), input, quoted(cut(strings.Join(strings.Fields(out), " "), 300)), output, len(out), errorType, message,
 			2000+r.rand.IntN(30000), 50+r.rand.IntN(900), r.seq, run, id,
 			catalog, hash("schema"), hash("definition"), outcome, exit, len(out), tool, hash("exe"),
-			took.Milliseconds()/2, 4096*(100+r.rand.IntN(5000)), 1+r.rand.IntN(9))
+			took.Milliseconds()/2, 4096*(100+r.rand.IntN(5000)), 1+r.rand.IntN(9), payloads)
 		r.seq++
 		if r.seq%97 == 0 {
 			r.sample = append(r.sample, sample{id, session, output})
 		}
+	}
+	if r.only && r.runs > 1 {
+		return nil // one run that has died makes the next process sign for all
 	}
 	trace = fmt.Appendf(trace, `{"type":"catalog_unused","run_id":%q,"unused_names":[],"flags":[]}`+"\n", run)
 	if err := os.WriteFile(filepath.Join(r.data, "live", run), nil, 0o600); err != nil {
@@ -141,21 +150,28 @@ func (r *record) run(ledger *bufio.Writer, at time.Time, step time.Duration, cal
 	return os.WriteFile(filepath.Join(r.data, "runs", run+".jsonl"), trace, 0o600)
 }
 
-// output is a piece of a log: mostly a screen, at times some hundred KiB; one in five is the same as some other.
-func (r *record) output() string {
-	log := r.logs[r.rand.IntN(len(r.logs))]
+// output is what a tool prints: its log, or a part of it from some place on, as a package has its tests and a file its
+// text; mostly a screen, at times some hundred KiB. Three in four end in a time that is another each time.
+func (r *record) output(tool int) string {
+	log := r.logs[tool]
 	n := min(len(log)/2, 200+int(r.rand.ExpFloat64()*r.rand.ExpFloat64()*6000))
-	if r.rand.IntN(5) == 0 {
-		return log[:min(n/500*500, len(log))] // of few lengths
+	from := r.rand.IntN(64) * ((len(log) - n) / 64)
+	from += strings.IndexByte(log[from:], '\n') + 1
+	text := log[from:min(from+n, len(log))]
+	text = text[:strings.LastIndexByte(text, '\n')+1]
+	if r.rand.IntN(4) == 0 {
+		return text
 	}
-	from := r.rand.IntN(len(log) - n)
-	return fmt.Sprintf("%s\n%d ms\n", log[from:from+n], r.rand.IntN(100000))
+	return fmt.Sprintf("%s%d ms\n", text, r.rand.IntN(100000))
 }
 
 func (r *record) object(content string) (string, error) {
 	name := hash(content)
 	dir := filepath.Join(r.data, "store", name[:2])
 	path := filepath.Join(dir, name+".txt")
+	if r.only {
+		return name, nil
+	}
 	if _, err := os.Lstat(path); err == nil {
 		return name, nil
 	}
