@@ -32,7 +32,7 @@ type session struct {
 	session string // that a person named
 }
 
-func open(t *testing.T, client, name string) *session {
+func open(t testing.TB, client, name string) *session {
 	t.Helper()
 	folder := filepath.Join("testdata", client, name)
 	files, err := filepath.Glob(filepath.Join(folder, "transcript.*"))
