@@ -100,20 +100,29 @@ func (b *bench) toolrun(args ...string) *exec.Cmd {
 	return exec.Command("bin/toolrun", append(args, "--data", b.dir)...)
 }
 
-// measure runs a command and tells how long it took and how much memory it had at most.
-func measure(c *exec.Cmd) (took time.Duration, peak int64, out string, err error) {
+// cost is what a process took of the clock and of the processors, and how much memory it had at most.
+type cost struct {
+	wall, cpu time.Duration
+	peak      int64 // bytes
+}
+
+// measure runs a command.
+func measure(c *exec.Cmd) (took cost, out string, err error) {
 	var stdout strings.Builder
 	c.Stdout, c.Stderr = &limited{&stdout}, os.Stderr
 	began := time.Now()
 	err = c.Run()
-	took = time.Since(began)
-	if usage, ok := c.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		peak = usage.Maxrss << 10
+	took.wall = time.Since(began)
+	if c.ProcessState != nil {
+		took.cpu = c.ProcessState.UserTime() + c.ProcessState.SystemTime()
+		if usage, ok := c.ProcessState.SysUsage().(*syscall.Rusage); ok {
+			took.peak = usage.Maxrss << 10
+		}
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", strings.Join(c.Args[:min(3, len(c.Args))], " "), err)
 	}
-	return took, peak, stdout.String(), err
+	return took, stdout.String(), err
 }
 
 // limited keeps the beginning of what is printed.
@@ -136,7 +145,7 @@ type contestant struct {
 
 // compare runs all in turn and returns their medians in seconds, and the most memory that any of toolrun's had.
 func (b *bench) compare(title string, all []contestant) ([]float64, int64, error) {
-	times := make([][]time.Duration, len(all))
+	times := make([][]cost, len(all))
 	var peak int64
 	for round := range b.rounds {
 		for i, c := range all {
@@ -144,7 +153,7 @@ func (b *bench) compare(title string, all []contestant) ([]float64, int64, error
 				continue
 			}
 			cmd := c.make()
-			took, memory, out, err := measure(cmd)
+			took, out, err := measure(cmd)
 			if err == nil && c.after != nil {
 				err = c.after(out)
 			}
@@ -153,18 +162,30 @@ func (b *bench) compare(title string, all []contestant) ([]float64, int64, error
 			}
 			times[i] = append(times[i], took)
 			if strings.HasPrefix(c.name, "toolrun") {
-				peak = max(peak, memory)
+				peak = max(peak, took.peak)
 			}
 		}
 	}
-	fmt.Printf("\n%s\n", title)
+	fmt.Printf("\n%-46s %9s    %8s of the first  %8s   load %s\n", title, "time", "rate", "CPU", load())
 	medians := make([]float64, len(all))
 	for i, c := range all {
-		slices.Sort(times[i])
-		medians[i] = times[i][len(times[i])/2].Seconds()
-		fmt.Printf("  %-44s %9.3f s  %8.2f of the first\n", c.name, medians[i], medians[0]/medians[i])
+		slices.SortFunc(times[i], func(x, y cost) int { return int(x.wall - y.wall) })
+		median := times[i][len(times[i])/2]
+		medians[i] = median.wall.Seconds()
+		fmt.Printf("  %-44s %9.3f s  %8.2f               %8.3f s\n", c.name, medians[i], medians[0]/medians[i], median.cpu.Seconds())
 	}
 	return medians, peak, nil
+}
+
+// load is how many processes wanted a processor in the last minute: where they are more than there are, times are those of a
+// busy machine.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	return first
 }
 
 // scans are questions that read the whole ledger.
@@ -210,7 +231,7 @@ func (b *bench) hasSession(out string) error {
 // load is index.db from nothing, against the same tables and indexes made by Python.
 func (b *bench) load() error {
 	count := fmt.Sprintf(`{"n":%d}`, b.made.rows)
-	if _, _, _, err := measure(b.toolrun("sql", "SELECT 1")); err != nil {
+	if _, _, err := measure(b.toolrun("sql", "SELECT 1")); err != nil {
 		return err
 	}
 	sqlite := filepath.Join(b.dir, "index.db")
