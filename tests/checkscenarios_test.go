@@ -172,3 +172,27 @@ func TestCronLineAndTimerOfTheReadmeAreTaken(t *testing.T) {
 		}
 	})
 }
+
+// What lies in a sealed month is looked at where the range reaches it.
+func TestCheckReadsSealedMonths(t *testing.T) {
+	t.Parallel()
+	p := barePlace(t, "")
+	p.damaged = true
+	h := newPast(p)
+	h.run(pastCall{at: timeOf(t, "2025-01-02T10:00:00Z"), took: 70 * time.Second, id: "long", out: "x"})
+	h.run(pastCall{at: timeOf(t, "2025-02-03T10:00:00Z"), id: "short", out: "y"})
+	p.query("sessions") // closes what the past left, which signs
+	p.archived(0)
+	if err := os.WriteFile(filepath.Join(p.data, "config.toml"), []byte("[check]\noff = [\"wall_missing\"]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want int
+	}{{[]string{"--since", "2025-01-01"}, 1}, {[]string{"--until", "2025-02-01"}, 1}, {[]string{"--since", "2025-02-01"}, 0}, {[]string{"--since", "2025-01-01", "--hot"}, 0}, {nil, 0}} {
+		got := p.query(append([]string{"check", "--json"}, c.args...)...)
+		if n := strings.Count(got.stdout, `"rule":"slow_call"`); n != c.want || got.code != map[int]int{0: 0, 1: 3}[c.want] {
+			t.Errorf("%v: %d, want %d: status %d\n%s%s", c.args, n, c.want, got.code, got.stdout, got.stderr)
+		}
+	}
+}
