@@ -264,7 +264,7 @@ func TestACallFindsNothingThatAnEarlierOneLeft(t *testing.T) {
 			t.Errorf("counters of the network: %s", counters)
 		}
 	}
-	_, limits := run(t, b, 20*time.Second, "bash", "-c", "prlimit --core --raw --noheadings -o SOFT,HARD")
+	_, limits := run(t, b, 20*time.Second, "bash", "-c", "ulimit -c 0; prlimit --core=0:0 true; prlimit --core --raw --noheadings -o SOFT,HARD")
 	if limits != "1 1\n" { // what no crash reporter is started for
 		t.Errorf("size of a core: %q", limits)
 	}

@@ -63,6 +63,7 @@ var (
 	retPerm  = refuse(unix.EPERM)
 	retNoSys = refuse(unix.ENOSYS)
 	retAF    = refuse(unix.EAFNOSUPPORT)
+	retDone  = refuse(0) // says that it was done, and does nothing
 )
 
 func refuse(e unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(e) }
@@ -76,6 +77,7 @@ type rule struct {
 	also  uint32   // with bits: offset of a second argument, 0: none
 	mask  uint32   // of which one bit must be set as well
 	equal []uint32 // refuse where it is one of these
+	given uint32   // with equal, of one value: offset of a pointer that must not be null as well, 0: none
 }
 
 func seccompRules(ptrace bool) []rule {
@@ -99,6 +101,7 @@ func seccompRules(ptrace bool) []rule {
 		rule{nr: unix.SYS_SOCKET, ret: retAF, arg: dataArg0, equal: []uint32{unix.AF_VSOCK}},                 // reaches the hypervisor, past every network namespace
 	)
 	rules = append(rules, setuidRules...)
+	rules = append(rules, coreRules...)
 	slices.SortFunc(rules, func(a, b rule) int { return a.nr - b.nr })
 	return rules
 }
@@ -119,6 +122,13 @@ var setuidRules = []rule{
 	{nr: unix.SYS_OPEN, ret: retPerm, arg: dataArg2, bits: setuidBits, also: dataArg1, mask: opensNew},
 	{nr: unix.SYS_OPENAT, ret: retPerm, arg: dataArg3, bits: setuidBits, also: dataArg2, mask: opensNew},
 	{nr: unix.SYS_OPENAT2, ret: retNoSys}, // hides its mode behind a pointer; programs fall back to openat
+}
+
+// coreRules leave the limit of a core at 1: at 0, which many programs set who mean to leave no core, the kernel starts the
+// program that core_pattern names all the same. They would take an error for the failure of that.
+var coreRules = []rule{
+	{nr: unix.SYS_SETRLIMIT, ret: retDone, arg: dataArg0, equal: []uint32{unix.RLIMIT_CORE}},
+	{nr: unix.SYS_PRLIMIT64, ret: retDone, arg: dataArg1, equal: []uint32{unix.RLIMIT_CORE}, given: dataArg2}, // else it only reads
 }
 
 const (
@@ -224,6 +234,12 @@ func (r *rule) decide() []bpf.Instruction {
 		}
 	case r.bits != 0:
 		return []bpf.Instruction{bpf.LoadAbsolute{Off: r.arg, Size: 4}, bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: r.bits, SkipFalse: 1}, refuse, allow}
+	case r.given != 0:
+		return []bpf.Instruction{
+			bpf.LoadAbsolute{Off: r.arg, Size: 4}, bpf.JumpIf{Cond: bpf.JumpEqual, Val: r.equal[0], SkipFalse: 5},
+			bpf.LoadAbsolute{Off: r.given, Size: 4}, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0, SkipTrue: 2},
+			bpf.LoadAbsolute{Off: r.given + 4, Size: 4}, bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1}, refuse, allow,
+		}
 	}
 	prog := []bpf.Instruction{bpf.LoadAbsolute{Off: r.arg, Size: 4}}
 	for _, v := range r.equal {

@@ -34,7 +34,7 @@ var hostileTools = map[string]hostileTool{
 	"home":        {script: "cat $HOME_/secret $HOME_/.ssh/id /root/secret; ls $HOME_ /root /home; ln -s $HOME_/secret soft && cat soft; ln $HOME_/secret hard && cat hard; echo tried", outcomes: []string{"ok"}},
 	"server":      {script: "kill -9 $SERVER; kill -9 1; kill -TERM $SERVER; cat /proc/$SERVER/environ /proc/1/environ /proc/$PPID/environ; ls /proc/$SERVER/fd /proc/1/fd; kill -9 -1; echo alive", outcomes: []string{"ok"}, stdout: "alive\n"},
 	"mounts":      {script: "mkdir /tmp/m; mount -t cgroup2 x /tmp/m; mount -t tmpfs x /tmp/m; mount -o remount,rw /usr; mount -o bind / /tmp/m; umount /proc; mknod /tmp/sda b 254 0; echo $$ >/sys/fs/cgroup/cgroup.procs; touch /usr/x /etc/x /x; (ls -A /tmp/m; ls -A /sys) | wc -w", outcomes: []string{"ok"}, stdout: "0\n"},
-	"limits":      {script: "(ulimit -n 100000) && echo raised; (ulimit -f unlimited) && echo raised; (ulimit -c unlimited) && echo raised; echo -900 >/proc/self/oom_score_adj; cat /proc/self/oom_score_adj", outcomes: []string{"ok"}, stdout: "500\n"},
+	"limits":      {script: "(ulimit -n 100000) && echo raised; (ulimit -f unlimited) && echo raised; (ulimit -c unlimited; ulimit -c | grep -v ^0) && echo raised; echo -900 >/proc/self/oom_score_adj; cat /proc/self/oom_score_adj", outcomes: []string{"ok"}, stdout: "500\n"},
 	"terminal":    {script: "(: </dev/tty) && echo a terminal; (: >/dev/console) && echo a console; echo none", outcomes: []string{"ok"}, stdout: "none\n"},
 	"setuid":      {script: "cp /bin/sh ./root; chmod 4755 root; chmod 2755 root; ls -l root | cut -c1-10 | tr -d '\\n' | tr rw- '   ' | tr -d ' x'", outcomes: []string{"ok"}},
 	"killed":      {script: "kill -9 $$", outcomes: []string{"signal"}},
