@@ -35,6 +35,8 @@ type SealOptions struct {
 	// Say is told, in words, what is done; Progress how far a step is.
 	Say      func(format string, args ...any)
 	Progress func(step string, done, total int64)
+	// Urgent does what calls would have to wait for, where all else is done at a low priority; nil: as all else.
+	Urgent func(do func() error) error
 }
 
 // Seal seals every month that is due and returns what it made. The order, so that a process which is killed anywhere loses
@@ -278,7 +280,7 @@ func (s *sealer) finish(c *month.Content, hot *ledger.Hot) error {
 		if err != nil {
 			return err
 		}
-		if err := s.d.Ledger.Cut(m.Cut(hex.EncodeToString(first.Hash[:]), first.Length)); err != nil {
+		if err := s.d.Ledger.Cut(m.Cut(hex.EncodeToString(first.Hash[:]), first.Length), s.Urgent); err != nil {
 			return err
 		}
 	}

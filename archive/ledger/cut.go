@@ -23,10 +23,10 @@ const tailBytes = 64 << 10
 // Cut takes lines out of ledger.jsonl that are sealed: the others are written beside, synced, and take the name. Writers
 // go on meanwhile, but for a moment at the end in which the newest lines are copied; whoever appends after that finds that
 // the name has another file and opens it. Only one process cuts at a time, and calls Cut again with the same lines
-// after it died.
+// after it died. What is done while others wait, it does by urgent; nil: as all else.
 //
 // Killed before the rename: a cut that is written down and not made, and a file that nobody reads. After it: it is made.
-func (l *Ledger) Cut(c Cut) error {
+func (l *Ledger) Cut(c Cut, urgent func(do func() error) error) error {
 	if !c.valid() {
 		return fmt.Errorf("cut the ledger: no lines of %s", c.Month)
 	}
@@ -44,7 +44,10 @@ func (l *Ledger) Cut(c Cut) error {
 		return fmt.Errorf("cut the ledger: %w", err)
 	}
 	defer out.Close()
-	err = l.cut(&cutting{Ledger: l, hot: hot, out: out, cut: c})
+	if urgent == nil {
+		urgent = func(do func() error) error { return do() }
+	}
+	err = l.cut(&cutting{Ledger: l, hot: hot, out: out, cut: c, urgent: urgent})
 	if err != nil {
 		_ = jsonl.Calls.Unlink(path)
 		return fmt.Errorf("cut the ledger: %w", err)
@@ -59,6 +62,8 @@ type cutting struct {
 	out  *os.File
 	cut  Cut
 	read int64 // of ledger.jsonl, so far
+
+	urgent func(func() error) error
 }
 
 func (l *Ledger) cut(c *cutting) error {
@@ -88,31 +93,37 @@ func (l *Ledger) cut(c *cutting) error {
 	if err := c.writeDown(); err != nil {
 		return err
 	}
-	return l.Locked(func() error {
-		if err := l.refresh(); err != nil {
-			return err
-		}
-		var st unix.Stat_t
-		if err := unix.Fstat(int(c.hot.f.Fd()), &st); err != nil {
-			return err
-		}
-		if l.id != (fileID{st.Dev, st.Ino}) {
-			return errors.New("another file took the name of the ledger meanwhile")
-		}
+	return c.urgent(func() error { return l.Locked(c.take) })
+}
+
+// take copies the newest lines and gives the new file the name, under the lock.
+func (c *cutting) take() error {
+	l := c.Ledger
+	if err := l.refresh(); err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(c.hot.f.Fd()), &st); err != nil {
+		return err
+	}
+	if l.id != (fileID{st.Dev, st.Ino}) {
+		return errors.New("another file took the name of the ledger meanwhile")
+	}
+	if l.size > c.read {
 		if err := c.copy(c.read, l.size); err != nil {
 			return err
 		}
 		if err := jsonl.Calls.Fsync(int(c.out.Fd())); err != nil {
 			return err
 		}
-		path := filepath.Join(l.dir, FileName)
-		if err := jsonl.Calls.Rename(filepath.Join(l.dir, newName), path); err != nil {
-			return &os.LinkError{Op: "rename", Old: newName, New: path, Err: err}
-		}
-		// Killed here: the cut is made; a power failure may still take it back, and with it only lines that were not synced, for
-		// nobody appends before the lock is free.
-		return jsonl.SyncDir(l.dir)
-	})
+	}
+	path := filepath.Join(l.dir, FileName)
+	if err := jsonl.Calls.Rename(filepath.Join(l.dir, newName), path); err != nil {
+		return &os.LinkError{Op: "rename", Old: newName, New: path, Err: err}
+	}
+	// Killed here: the cut is made; a power failure may still take it back, and with it only lines that were not synced, for
+	// nobody appends before the lock is free.
+	return jsonl.SyncDir(l.dir)
 }
 
 // copyRest copies what is left of the ledger as it was opened.

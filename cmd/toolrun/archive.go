@@ -13,7 +13,10 @@ import (
 )
 
 func (a *app) archiveCmd() *cobra.Command {
-	var keep, only string
+	var (
+		keep, only string
+		gentle     bool
+	)
 	cmd := &cobra.Command{
 		Use:   "archive",
 		Short: "Seal the months that are over long enough: ledger, traces and store, in archives that every question still reads.",
@@ -42,6 +45,9 @@ func (a *app) archiveCmd() *cobra.Command {
 			case only != "":
 				o.Keep = 0 // who names a month means it
 			}
+			if gentle {
+				o.Urgent = gently()
+			}
 			return a.seal(cmd, d, o)
 		},
 	}
@@ -49,6 +55,7 @@ func (a *app) archiveCmd() *cobra.Command {
 	f.SortFlags = false
 	f.StringVar(&keep, "keep", "", "how long after its end a month stays hot (default keep of config.toml, else 30d; 0s where --month is given)")
 	f.StringVar(&only, "month", "", "only this month, as in 2026-10")
+	f.BoolVar(&gentle, "gently", false, "at the lowest priority, as serve does it")
 	cmd.AddCommand(a.archiveListCmd(), a.archiveRestoreCmd(), a.archivePruneCmd())
 	return cmd
 }
@@ -62,7 +69,7 @@ func (a *app) seal(cmd *cobra.Command, d *archive.Dir, o archive.SealOptions) er
 	defer in.stop()
 	bar := progressBar{w: a.stderr, now: a.now, on: screenOf(a.stderr, a.getenv).terminal && !a.flags.json}
 	o.Say = func(format string, args ...any) { bar.clear(); a.warn(format, args...) }
-	o.Progress = bar.showBytes
+	o.Progress = func(step string, done, total int64) { bar.draw(func() string { return sealing(step, done, total) }) }
 	made, err := d.Seal(in.ctx, o)
 	bar.clear()
 	if errors.Is(err, archive.ErrSealing) {
@@ -134,13 +141,12 @@ func (a *app) tellSealed(m *month.Manifest) error {
 		count(int(l.Objects), "object"), size(l.ContentBytes), size(l.Bytes), l.ratio())
 }
 
-// showBytes is show for steps that are counted in large numbers.
-func (p *progressBar) showBytes(step string, done, total int64) {
+// sealing is what a progress bar shows of a step of sealing.
+func sealing(step string, done, total int64) string {
 	if total > 0 {
-		p.show(step+", percent", int(done*100/total), 100)
-	} else {
-		p.show(step+", part", 1, 1)
+		return fmt.Sprintf("sealing, %s: %d%%", step, done*100/total)
 	}
+	return "sealing, " + step
 }
 
 // ago is a time of the record as people want it, "-" where there is none.

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,10 +28,10 @@ func (a *app) sealBeside(ctx context.Context, d *archive.Dir) {
 	if !d.Due() {
 		return
 	}
-	cmd := exec.CommandContext(ctx, selfPath(), "archive", "--data", d.Path(), "--json")
+	cmd := exec.CommandContext(ctx, selfPath(), "archive", "--gently", "--data", d.Path(), "--json")
 	cmd.Cancel = func() error { return cmd.Process.Signal(unix.SIGTERM) }
 	cmd.WaitDelay = sealPatience
-	if err := startLow(cmd); err != nil {
+	if err := cmd.Start(); err != nil {
 		a.logger().Warn("months that are due cannot be sealed; 'toolrun archive' says why", "err", err)
 		return
 	}
@@ -44,15 +46,32 @@ func (a *app) sealBeside(ctx context.Context, d *archive.Dir) {
 	}
 }
 
-// startLow starts a program with low priority in all its threads: it inherits that of the thread that starts it, which is
-// given up afterwards, for only root could raise it again. Where it is refused the program runs as any other.
-func startLow(cmd *exec.Cmd) error {
-	started := make(chan error)
+// gently lowers the priority of all threads of this process but one, and returns what does something on that one: while
+// a process holds a lock that others wait for, it may not be kept from letting it go. New threads have the priority of that
+// which starts them, and the runtime lets none be started by a thread that is locked. Where it is refused all is done as
+// by any other process.
+func gently() (urgent func(do func() error) error) {
+	jobs, own := make(chan func()), make(chan int)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, sealNice)
-		_, _, _ = unix.Syscall(unix.SYS_IOPRIO_SET, ioprioWho, 0, ioprioIdle)
-		started <- cmd.Start()
+		runtime.LockOSThread() // and never unlocked
+		own <- unix.Gettid()
+		for do := range jobs {
+			do()
+		}
 	}()
-	return <-started
+	spared := <-own
+	for range 2 { // a thread may have been started meanwhile by one that was not lowered yet
+		tasks, _ := os.ReadDir("/proc/self/task")
+		for _, task := range tasks {
+			if tid, err := strconv.Atoi(task.Name()); err == nil && tid != spared {
+				_ = unix.Setpriority(unix.PRIO_PROCESS, tid, sealNice)
+				_, _, _ = unix.Syscall(unix.SYS_IOPRIO_SET, ioprioWho, uintptr(tid), ioprioIdle)
+			}
+		}
+	}
+	return func(do func() error) error {
+		done := make(chan error)
+		jobs <- func() { done <- do() }
+		return <-done
+	}
 }

@@ -221,9 +221,14 @@ type progressBar struct {
 }
 
 func (p *progressBar) show(step string, done, total int) {
+	p.draw(func() string { return fmt.Sprintf("%s %d of %d", step, done, total) })
+}
+
+// draw replaces the line, now and then.
+func (p *progressBar) draw(text func() string) {
 	if now := p.now(); p.on && now.Sub(p.drawn) >= 100*time.Millisecond {
 		p.drawn = now
-		fmt.Fprintf(p.w, "\r\x1b[K%s %d of %d", escape(step), done, total)
+		fmt.Fprintf(p.w, "\r\x1b[K%s", escape(text()))
 	}
 }
 
