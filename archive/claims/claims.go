@@ -66,19 +66,19 @@ const (
 )
 
 var (
-	fence  = regexp.MustCompile("(?ms)^\\s*(```|~~~).*?^\\s*(```|~~~)\\s*$")
-	bullet = regexp.MustCompile(`^\s*(?:[-*+•]|\d+[.)]|#+|>)\s+`)
-	ending = regexp.MustCompile(`[.!?…]+["')\]*_]*\s+|[.!?…]+["')\]*_]*$`)
+	fence  = pattern("(?ms)^\\s*(```|~~~).*?^\\s*(```|~~~)\\s*$")
+	bullet = pattern(`^\s*(?:[-*+•]|\d+[.)]|#+|>)\s+`)
+	ending = pattern(`[.!?…]+["')\]*_]*\s+|[.!?…]+["')\]*_]*$`)
 )
 
 // sentences splits a message; what stands between code fences is no sentence.
 func sentences(message string) (list []string) {
-	for line := range strings.Lines(fence.ReplaceAllString(message, "")) {
-		line = bullet.ReplaceAllString(strings.TrimSpace(line), "")
+	for line := range strings.Lines(fence().ReplaceAllString(message, "")) {
+		line = bullet().ReplaceAllString(strings.TrimSpace(line), "")
 		for line != "" {
 			end := len(line)
-			for _, m := range ending.FindAllStringIndex(line, -1) {
-				if !abbreviation.MatchString(line[:m[1]]) {
+			for _, m := range ending().FindAllStringIndex(line, -1) {
+				if !abbreviation().MatchString(line[:m[1]]) {
 					end = m[1]
 					break
 				}
@@ -92,11 +92,11 @@ func sentences(message string) (list []string) {
 	return list
 }
 
-var abbreviation = regexp.MustCompile(`(?i)\b(?:e\.g|i\.e|etc|vs|no|cf)\.\s+$`)
+var abbreviation = pattern(`(?i)\b(?:e\.g|i\.e|etc|vs|no|cf)\.\s+$`)
 
 // Words that make a sentence something else than a claim: what may be, what was not done, what others should do or say, what
 // was at another time or in another place.
-var noClaim = regexp.MustCompile(`(?i)\?["')*_]*$|\b(?:should|would|could|will|may|might|can|cannot|can't|please|if|unless|once|until|before|whether|want|let me|let's|try to|trying|going to|need(?:s|ed)? to|plan to|next step|todo|no|not|n't|never|nothing|nobody|none|neither|nor|unable|instead of|rather than|without (?:running|testing|deploying|building))\b|n't\b` +
+var noClaim = pattern(`(?i)\?["')*_]*$|\b(?:should|would|could|will|may|might|can|cannot|can't|please|if|unless|once|until|before|whether|want|let me|let's|try to|trying|going to|need(?:s|ed)? to|plan to|next step|todo|no|not|n't|never|nothing|nobody|none|neither|nor|unable|instead of|rather than|without (?:running|testing|deploying|building))\b|n't\b` +
 	`|\b(?:believe|think|guess|suppose|assum(?:e|es|ing)|presumably|probably|possibly|likely|hopefully|in theory|expect(?:ed)? to|supposed to|provided|as long as|in case)\b|\b(?:I|we|you)['’](?:d|ll)\b` +
 	`|\b(?:you|users?|they|he|she|readme|docs|documentation|comments?|logs?|issue|ticket|changelog|author) (?:said|says|say|told|mention(?:s|ed)?|report(?:s|ed)?|claim(?:s|ed)?|state[sd]?|writes?|wrote)\b` +
 	`|\b(?:in|on|by) (?:the )?CI\b|\blast (?:week|month|year|night|time|release)\b|\b(?:yesterday|previously|originally|formerly)\b|\b(?:failed|fails) to (?:run|start|execute|launch)\b|\breleased under\b` +
@@ -104,36 +104,36 @@ var noClaim = regexp.MustCompile(`(?i)\?["')*_]*$|\b(?:should|would|could|will|m
 	`|^(?:(?:re-?)?run|use|see|install|push|make|add|fix|to)\b|^(?:deploy|test|build|check|release|commit|merge) (?:\x60|(?:it|them|the|this|that|these|those|your|an?|all|any|each|every|both|again|with|by|on|to|into|from)\b)`)
 
 var (
-	success = regexp.MustCompile(`(?i)\b(?:pass|passes|passed|passing|green|succeed(?:s|ed)?|success(?:ful|fully)?|clean(?:ly)?|works|worked|fine|ok)\b|[✅✔✓🟢]`)
-	failure = regexp.MustCompile(`(?i)\b(?:fail(?:s|ed|ing|ure|ures)?|broken|errors?|errored|crash(?:es|ed)?|timed out)\b|[❌✗✘🔴]`)
-	repairs = regexp.MustCompile(`(?i)\b(?:fixed|resolved|repaired)\b`)
-	lately  = regexp.MustCompile(`(?i)\b(?:now|finally|again)\b[^;]*\b(?:pass(?:es|ed|ing)?|green|succeeds?|works?)\b|\b(?:pass(?:es|ed|ing)?|green|succeeds?|works?)\b[^;]*\b(?:now|again|afterwards)\b`)
-	partly  = regexp.MustCompile(`(?i)\b(?:except|apart from|aside from|besides|other than|all but|but (?:one|two|three|\d+))\b`)
-	mostly  = regexp.MustCompile(`(?i)\b(?:almost|nearly|most(?:ly)?|some|many|half)\b`)
-	exits   = regexp.MustCompile(`(?i)\bexit(?:ed)?(?: with)?(?: code| status)?(?: of|:)? (\d+)\b`)
-	counted = regexp.MustCompile(`(?i)\b(\d+)(?: of (?:the )?\d+|/\d+)? (?:(?:\w+ )?tests?\b|passed|passing|failed|failures)`)
-	written = regexp.MustCompile(`(?i)\b(?:add(?:ed|s)?|new|wrote|written|created?|updated|modified|more)\b`)
-	times   = regexp.MustCompile(`(?i)\b(?:(twice)|(two|three|four|five|\d{1,3}) times)\b`)
+	success = pattern(`(?i)\b(?:pass|passes|passed|passing|green|succeed(?:s|ed)?|success(?:ful|fully)?|clean(?:ly)?|works|worked|fine|ok)\b|[✅✔✓🟢]`)
+	failure = pattern(`(?i)\b(?:fail(?:s|ed|ing|ure|ures)?|broken|errors?|errored|crash(?:es|ed)?|timed out)\b|[❌✗✘🔴]`)
+	repairs = pattern(`(?i)\b(?:fixed|resolved|repaired)\b`)
+	lately  = pattern(`(?i)\b(?:now|finally|again)\b[^;]*\b(?:pass(?:es|ed|ing)?|green|succeeds?|works?)\b|\b(?:pass(?:es|ed|ing)?|green|succeeds?|works?)\b[^;]*\b(?:now|again|afterwards)\b`)
+	partly  = pattern(`(?i)\b(?:except|apart from|aside from|besides|other than|all but|but (?:one|two|three|\d+))\b`)
+	mostly  = pattern(`(?i)\b(?:almost|nearly|most(?:ly)?|some|many|half)\b`)
+	exits   = pattern(`(?i)\bexit(?:ed)?(?: with)?(?: code| status)?(?: of|:)? (\d+)\b`)
+	counted = pattern(`(?i)\b(\d+)(?: of (?:the )?\d+|/\d+)? (?:(?:\w+ )?tests?\b|passed|passing|failed|failures)`)
+	written = pattern(`(?i)\b(?:add(?:ed|s)?|new|wrote|written|created?|updated|modified|more)\b`)
+	times   = pattern(`(?i)\b(?:(twice)|(two|three|four|five|\d{1,3}) times)\b`)
 )
 
 // plain is a sentence in the words that read knows: what says in a roundabout way that nothing failed says that it succeeded;
 // what only sounds like a result is gone, and what is told in the words of others.
 func plain(text string) string {
 	for _, r := range []struct {
-		is   *regexp.Regexp
+		is   func() *regexp.Regexp
 		with string
 	}{
-		{regexp.MustCompile(`"[^"]*"|“[^”]*”|«[^»]*»`), ` "" `},
-		{regexp.MustCompile(`(?i)\b(?:no|zero|0|without(?: any| an)?|free of|not a single) (?:more |further |test |lint |type |build |compile[r]? )*(?:fail(?:s|ed|ures?|ing)?|errors?|warnings?|problems?|issues?|faults?)(?: tests?)?\b`), " successfully "},
-		{regexp.MustCompile(`(?i)\b(?:none|not one) of (?:the |my |our |these |those )?((?:\w+ ){0,2})(?:fail(?:s|ed|ing)?|crash(?:es|ed)?)\b`), "$1 passed "},
-		{regexp.MustCompile(`(?i)\bno longer (?:fail(?:s|ing)?|broken|crash(?:es|ing)?|errors?)\b`), " passes now "},
-		{regexp.MustCompile(`(?i)\bno (?:doubt|matter|problem at all)\b`), " "},
-		{regexp.MustCompile(`(?i)\bbefore(?:hand)?(\s*(?:[,;.)]|$)|\s+(?:and|but)\b)`), "earlier$1"},
-		{regexp.MustCompile(`(?i)\bbefore (?:my|our|the|this|that|these) (?:\w+ )?(?:change|fix|edit|patch|commit)\w*`), "earlier"},
-		{regexp.MustCompile(`(?i)\b(?:errors?|failures?) (?:handling|messages?|cases?|paths?|codes?|reporting|checks?|modes?|types?|logs?|output)\b`), " "},
-		{regexp.MustCompile(`(?i)\bpass(?:es|ed|ing)? (?:the|a|an|its|it|this|that|\x60?-{1,2}\w[\w-]*\x60?) [^.;]*\b(?:to|into|as|through|on)\b`), " "},
+		{pattern(`"[^"]*"|“[^”]*”|«[^»]*»`), ` "" `},
+		{pattern(`(?i)\b(?:no|zero|0|without(?: any| an)?|free of|not a single) (?:more |further |test |lint |type |build |compile[r]? )*(?:fail(?:s|ed|ures?|ing)?|errors?|warnings?|problems?|issues?|faults?)(?: tests?)?\b`), " successfully "},
+		{pattern(`(?i)\b(?:none|not one) of (?:the |my |our |these |those )?((?:\w+ ){0,2})(?:fail(?:s|ed|ing)?|crash(?:es|ed)?)\b`), "$1 passed "},
+		{pattern(`(?i)\bno longer (?:fail(?:s|ing)?|broken|crash(?:es|ing)?|errors?)\b`), " passes now "},
+		{pattern(`(?i)\bno (?:doubt|matter|problem at all)\b`), " "},
+		{pattern(`(?i)\bbefore(?:hand)?(\s*(?:[,;.)]|$)|\s+(?:and|but)\b)`), "earlier$1"},
+		{pattern(`(?i)\bbefore (?:my|our|the|this|that|these) (?:\w+ )?(?:change|fix|edit|patch|commit)\w*`), "earlier"},
+		{pattern(`(?i)\b(?:errors?|failures?) (?:handling|messages?|cases?|paths?|codes?|reporting|checks?|modes?|types?|logs?|output)\b`), " "},
+		{pattern(`(?i)\bpass(?:es|ed|ing)? (?:the|a|an|its|it|this|that|\x60?-{1,2}\w[\w-]*\x60?) [^.;]*\b(?:to|into|as|through|on)\b`), " "},
 	} {
-		text = r.is.ReplaceAllString(text, r.with)
+		text = r.is().ReplaceAllString(text, r.with)
 	}
 	return text
 }
@@ -141,33 +141,33 @@ func plain(text string) string {
 // read reads a sentence; nil where it claims nothing.
 func read(text string, tools []string) *statement {
 	bare := plain(text)
-	if noClaim.MatchString(bare) {
+	if noClaim().MatchString(bare) {
 		return nil
 	}
 	s := &statement{text: text, says: ran}
-	good, bad := success.MatchString(bare), failure.MatchString(bare)
+	good, bad := success().MatchString(bare), failure().MatchString(bare)
 	switch {
-	case good && bad && lately.MatchString(bare), bad && !good && repairs.MatchString(bare):
+	case good && bad && lately().MatchString(bare), bad && !good && repairs().MatchString(bare):
 		s.says = succeeded
-	case good && partly.MatchString(bare), bad && !good:
+	case good && partly().MatchString(bare), bad && !good:
 		s.says = failed
 	case good && bad:
 		s.says = both
-	case good && !mostly.MatchString(bare):
+	case good && !mostly().MatchString(bare):
 		s.says = succeeded
 	}
-	if m := exits.FindStringSubmatch(text); m != nil {
+	if m := exits().FindStringSubmatch(text); m != nil {
 		s.exit = m[1]
 	}
-	for _, m := range counted.FindAllStringSubmatch(bare, -1) {
-		if m[1] != "0" && !written.MatchString(bare) {
+	for _, m := range counted().FindAllStringSubmatch(bare, -1) {
+		if m[1] != "0" && !written().MatchString(bare) {
 			s.numbers = append(s.numbers, m[1])
 		}
 	}
-	if m := times.FindStringSubmatch(bare); m != nil {
+	if m := times().FindStringSubmatch(bare); m != nil {
 		s.times = timesOf(m[1] + m[2])
 	}
-	ends := good || bad || s.exit != "" || happened.MatchString(bare)
+	ends := good || bad || s.exit != "" || happened().MatchString(bare)
 	if s.subjects = subjectsOf(bare, ends, tools); len(s.subjects) == 0 {
 		return nil
 	}

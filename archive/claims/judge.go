@@ -3,7 +3,6 @@ package claims
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -131,8 +130,8 @@ func ended(row *ledger.Row) string {
 const maxOutput = 4 << 20
 
 var (
-	word   = regexp.MustCompile(`\d+`)
-	passed = regexp.MustCompile(`(?i)\b(\d+) (?:tests? )?pass(?:ed|ing)\b|\bran (\d+) tests?\b|\btests?: +(\d+)\b`)
+	word   = pattern(`\d+`)
+	passed = pattern(`(?i)\b(\d+) (?:tests? )?pass(?:ed|ing)\b|\bran (\d+) tests?\b|\btests?: +(\d+)\b`)
 )
 
 // counts holds the numbers of tests that a sentence tells against what the calls printed.
@@ -151,10 +150,10 @@ func (s *statement) counts(ran []*ledger.Row, content Content) (Mark, string) {
 				continue
 			}
 			text = text[:min(len(text), maxOutput)]
-			for _, n := range word.FindAllString(string(text), -1) {
+			for _, n := range word().FindAllString(string(text), -1) {
 				said[n] = true
 			}
-			for _, m := range passed.FindAllStringSubmatch(string(text), -1) {
+			for _, m := range passed().FindAllStringSubmatch(string(text), -1) {
 				others = append(others, m[1]+m[2]+m[3])
 			}
 		}

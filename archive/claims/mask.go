@@ -3,7 +3,6 @@ package claims
 import (
 	"encoding/json"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -102,7 +101,7 @@ func wrapped(before []string) bool {
 }
 
 // optionWord is an argument of set that switches by letters.
-var optionWord = regexp.MustCompile(`^-[A-Za-z]+$`)
+var optionWord = pattern(`^-[A-Za-z]+$`)
 
 // masks tells whether a script may end with 0 though a command of it failed.
 func masks(script, options string) bool {
@@ -114,7 +113,7 @@ func masks(script, options string) bool {
 		if len(words) < 2 || words[0] != "set" {
 			break // set counts from where it stands
 		}
-		strict = strict || optionWord.MatchString(words[1]) && strings.Contains(words[1], "e") || slices.Contains(words, "errexit") && words[1] == "-o"
+		strict = strict || optionWord().MatchString(words[1]) && strings.Contains(words[1], "e") || slices.Contains(words, "errexit") && words[1] == "-o"
 		pipefail = pipefail || strings.HasPrefix(words[1], "-") && slices.Contains(words, "pipefail")
 		bare = strings.TrimLeft(strings.TrimPrefix(strings.TrimSpace(bare), strings.TrimSpace(line)), " ;\n\t")
 	}

@@ -21,18 +21,18 @@ type subject struct {
 // activity is a kind of work that sentences and calls name by words.
 type activity struct {
 	what     string
-	sentence *regexp.Regexp
-	row      *regexp.Regexp // in the words that name a call
-	itself   bool           // the word is the claim; else it needs one that says how it ended, or that it ran
-	check    bool           // it tells whether the work is good
+	sentence func() *regexp.Regexp
+	row      func() *regexp.Regexp // in the words that name a call
+	itself   bool                  // the word is the claim; else it needs one that says how it ended, or that it ran
+	check    bool                  // it tells whether the work is good
 }
 
 func (a activity) subject() subject {
-	return subject{what: a.what, itself: a.itself, is: func(row *ledger.Row, _ Content) bool { return a.row.MatchString(words(row)) }}
+	return subject{what: a.what, itself: a.itself, is: func(row *ledger.Row, _ Content) bool { return a.row().MatchString(words(row)) }}
 }
 
 func activityOf(what, sentence, row string) activity {
-	return activity{what: what, sentence: regexp.MustCompile(`(?i)\b(?:` + sentence + `)\b`), row: regexp.MustCompile(`(?i)(?:^|[^a-z])(?:` + row + `)(?:[^a-z]|$)`)}
+	return activity{what: what, sentence: pattern(`(?i)\b(?:` + sentence + `)\b`), row: pattern(`(?i)(?:^|[^a-z])(?:` + row + `)(?:[^a-z]|$)`)}
 }
 
 // activities: what comes first is a check, then what needs a word of how it ended, then what its own word claims.
@@ -68,42 +68,42 @@ var activities = func() (list []activity) {
 }()
 
 var (
-	happened = regexp.MustCompile(`(?i)\b(?:ran|rerun|re-ran|executed|performed|have run|has run|was run|were run|applied)\b`)
-	actor    = regexp.MustCompile(`(?i)^(?:\W*)(?:successfully |also |then |now |done[:,]? )*(?:deployed|redeployed|released|published|tagged|pushed|committed|merged|sent|emailed|notified|installed|upgraded|rolled out|shipped)\b|\b(?:I|we|I've|we've|was|were|is|are|has been|have been|been|it|got|and|then)\b(?: (?:also|now|then|have|has|just|already|successfully|been|finally))* (?:deployed|redeployed|released|published|tagged|pushed|committed|merged|sent|emailed|e-mailed|notified|installed|upgraded|rolled out|shipped)\b|\bwent live\b|\b(?:deploy|deployment|release|installation)(?: (?:to \w+|has|have|was|is|run|step|now|then|also))* (?:succe|complete|done|finished|fail|exit)`)
-	general  = regexp.MustCompile(`(?i)(?:^\W*|\b(?:that|and) )(?:all(?: (?:of )?(?:the )?checks?)?|everything)(?: is| are| looks| has| have| now| still)* (?:green|pass(?:es|ed|ing)?|work(?:s|ed|ing)|fine|ok|clean|succeed(?:s|ed)?)\b`)
+	happened = pattern(`(?i)\b(?:ran|rerun|re-ran|executed|performed|have run|has run|was run|were run|applied)\b`)
+	actor    = pattern(`(?i)^(?:\W*)(?:successfully |also |then |now |done[:,]? )*(?:deployed|redeployed|released|published|tagged|pushed|committed|merged|sent|emailed|notified|installed|upgraded|rolled out|shipped)\b|\b(?:I|we|I've|we've|was|were|is|are|has been|have been|been|it|got|and|then)\b(?: (?:also|now|then|have|has|just|already|successfully|been|finally))* (?:deployed|redeployed|released|published|tagged|pushed|committed|merged|sent|emailed|e-mailed|notified|installed|upgraded|rolled out|shipped)\b|\bwent live\b|\b(?:deploy|deployment|release|installation)(?: (?:to \w+|has|have|was|is|run|step|now|then|also))* (?:succe|complete|done|finished|fail|exit)`)
+	general  = pattern(`(?i)(?:^\W*|\b(?:that|and) )(?:all(?: (?:of )?(?:the )?checks?)?|everything)(?: is| are| looks| has| have| now| still)* (?:green|pass(?:es|ed|ing)?|work(?:s|ed|ing)|fine|ok|clean|succeed(?:s|ed)?)\b`)
 )
 
 // subjectsOf finds what a sentence is about; ends tells whether it says that something ran, or how it came out.
 func subjectsOf(text string, ends bool, tools []string) (list []subject) {
 	for _, a := range activities {
-		if !a.sentence.MatchString(text) || a.itself && !actor.MatchString(text) || !a.itself && !ends {
+		if !a.sentence().MatchString(text) || a.itself && !actor().MatchString(text) || !a.itself && !ends {
 			continue
 		}
 		list = append(list, a.subject())
 	}
 	list = append(list, filesOf(text)...)
 	list = append(list, commandsOf(text, ends, tools)...)
-	if len(list) == 0 && general.MatchString(text) {
+	if len(list) == 0 && general().MatchString(text) {
 		list = append(list, subject{what: "a test, a build or a linter", is: func(*ledger.Row, Content) bool { return false }, everything: true})
 	}
 	return list
 }
 
 var (
-	fileToken = regexp.MustCompile(`[\w./@+-]*[\w@+-]\.[A-Za-z][A-Za-z0-9]{0,7}\b`)
-	reading   = regexp.MustCompile(`(?i)\b(?:read|reads|opened|inspected|viewed|searched|reading|checked|looked at)\b`)
-	writing   = regexp.MustCompile(`(?i)\b(?:wrote|written|created|updated|edited|modified|changed|saved|deleted|removed|renamed|formatted|patched|fixed)\b`)
-	writer    = regexp.MustCompile(`(?i)write|edit|create|save|patch|update|replace|append|delete|remove|rm\b|rename|move|mv\b|cp\b|copy|sed\b|tee\b|touch|mkdir|format|fmt|fix`)
-	done      = regexp.MustCompile(`(?i)\b(?:I|we|I've|we've|was|were|is|are|has been|have been|been|it)\b|^\W*(?:successfully )?(?:read|wrote|created|updated|edited|modified|saved|deleted|removed|renamed|formatted|patched|fixed|opened|searched)\b`)
+	fileToken = pattern(`[\w./@+-]*[\w@+-]\.[A-Za-z][A-Za-z0-9]{0,7}\b`)
+	reading   = pattern(`(?i)\b(?:read|reads|opened|inspected|viewed|searched|reading|checked|looked at)\b`)
+	writing   = pattern(`(?i)\b(?:wrote|written|created|updated|edited|modified|changed|saved|deleted|removed|renamed|formatted|patched|fixed)\b`)
+	writer    = pattern(`(?i)write|edit|create|save|patch|update|replace|append|delete|remove|rm\b|rename|move|mv\b|cp\b|copy|sed\b|tee\b|touch|mkdir|format|fmt|fix`)
+	done      = pattern(`(?i)\b(?:I|we|I've|we've|was|were|is|are|has been|have been|been|it)\b|^\W*(?:successfully )?(?:read|wrote|created|updated|edited|modified|saved|deleted|removed|renamed|formatted|patched|fixed|opened|searched)\b`)
 )
 
 // filesOf are the files that a sentence says were read or written.
 func filesOf(text string) (list []subject) {
-	reads, writes := reading.MatchString(text), writing.MatchString(text)
-	if !done.MatchString(text) || !reads && !writes {
+	reads, writes := reading().MatchString(text), writing().MatchString(text)
+	if !done().MatchString(text) || !reads && !writes {
 		return nil
 	}
-	names := fileToken.FindAllString(text, -1)
+	names := fileToken().FindAllString(text, -1)
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		what := "reading " + name
@@ -111,7 +111,7 @@ func filesOf(text string) (list []subject) {
 			what = "writing " + name
 		}
 		list = append(list, subject{what: what, itself: true, any: true, is: func(row *ledger.Row, content Content) bool {
-			if !reads && !writer.MatchString(row.ToolName.String()+" "+words(row)) && (row.RiskClass == "READ" || row.RiskClass == "") {
+			if !reads && !writer().MatchString(row.ToolName.String()+" "+words(row)) && (row.RiskClass == "READ" || row.RiskClass == "") {
 				return false
 			}
 			return mentions(row, name, content)
@@ -121,19 +121,19 @@ func filesOf(text string) (list []subject) {
 }
 
 var (
-	quoted = regexp.MustCompile("`([^`]+)`")
-	calls  = regexp.MustCompile(`(?i)\b(?:ran|run|called|used|executed|invoked|started)\b`)
+	quoted = pattern("`([^`]+)`")
+	calls  = pattern(`(?i)\b(?:ran|run|called|used|executed|invoked|started)\b`)
 )
 
 // commandsOf are the tools and the quoted commands that a sentence says were run.
 func commandsOf(text string, ends bool, tools []string) (list []subject) {
-	if !ends && !calls.MatchString(text) {
+	if !ends && !calls().MatchString(text) {
 		return nil
 	}
 	seen := map[string]bool{}
-	for _, m := range quoted.FindAllStringSubmatch(text, -1) {
+	for _, m := range quoted().FindAllStringSubmatch(text, -1) {
 		command := strings.TrimSpace(strings.TrimPrefix(m[1], "$ "))
-		if fileToken.FindString(command) == command || !calls.MatchString(text) && !slices.Contains(tools, command) {
+		if fileToken().FindString(command) == command || !calls().MatchString(text) && !slices.Contains(tools, command) {
 			continue // the name of a file, or of something else
 		}
 		seen[command] = true

@@ -3,7 +3,6 @@ package claims
 import (
 	"encoding/json"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -23,7 +22,7 @@ var readers = wordSet(`cat less more head tail bat nl grep egrep fgrep rg ag ack
 	sed awk jq yq xxd od hexdump strings echo printf true false which type cp mv rm mkdir rmdir touch tee ln chmod chown patch cd pwd`)
 
 // readingName is how tools that look at something are called.
-var readingName = regexp.MustCompile(`(?i)^(?:read|list|search|grep|find|view|get|show|cat|open|ls|fetch|write|edit|create|delete|move|copy)[_-]|^(?:read|list|search|find|view|get|show|open|write|edit|create)[A-Z]`)
+var readingName = pattern(`(?i)^(?:read|list|search|grep|find|view|get|show|cat|open|ls|fetch|write|edit|create|delete|move|copy)[_-]|^(?:read|list|search|find|view|get|show|open|write|edit|create)[A-Z]`)
 
 // interpreters run a file.
 var interpreters = wordSet("sh bash dash zsh ksh python python3 node deno bun ruby perl php lua java")
@@ -40,7 +39,7 @@ func wordSet(list string) map[string]bool {
 // and texts are none of them, for they may be about anything.
 func words(row *ledger.Row) string {
 	var list []string
-	if name := row.ToolName.String(); !readingName.MatchString(name) {
+	if name := row.ToolName.String(); !readingName().MatchString(name) {
 		list = append(list, name)
 	}
 	if script, _, known := scriptOf(row); known && script != "" {
@@ -75,7 +74,7 @@ func commandWords(argv []string) (list []string) {
 			list = append(list, path.Base(word))
 		case word == "--test":
 			list = append(list, "test")
-		case strings.HasPrefix(word, "-") || strings.ContainsAny(word, "/ \t\n") || fileToken.FindString(word) == word:
+		case strings.HasPrefix(word, "-") || strings.ContainsAny(word, "/ \t\n") || fileToken().FindString(word) == word:
 		default:
 			if list = append(list, word); head == "git" {
 				return list
