@@ -2,7 +2,6 @@ package month
 
 import (
 	"archive/tar"
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -215,7 +214,11 @@ func (p *Part) Lines(s Span) iter.Seq2[*Line, error] {
 			yield(nil, p.Damage(LedgerFile, 0, err))
 			return
 		}
-		part, base := r.Section(s.Offset, s.Offset+s.Bytes), s.Offset
+		end := s.Offset + s.Bytes
+		if s.Bytes == 0 {
+			end = r.Size() // the index knows of a call only where its line begins
+		}
+		part, base := r.Section(s.Offset, end), s.Offset
 		line := Line{No: s.Line}
 		for {
 			first, bad := line.No, error(nil)
@@ -229,7 +232,9 @@ func (p *Part) Lines(s Span) iter.Seq2[*Line, error] {
 				if !yield(&line, nil) {
 					return
 				}
-				line.No++
+				if line.No++; line.No >= s.Line+s.Lines {
+					return
+				}
 			}
 			if bad == nil {
 				return
@@ -240,7 +245,7 @@ func (p *Part) Lines(s Span) iter.Seq2[*Line, error] {
 			if line.No, err = p.lineAt(r, at); err != nil {
 				line.No = p.Manifest.Lines
 			}
-			if !yield(nil, p.lost(from, line.No, bad)) || at >= s.Offset+s.Bytes {
+			if !yield(nil, p.lost(from, line.No, bad)) || at >= end || line.No >= s.Line+s.Lines {
 				return
 			}
 		}
@@ -292,38 +297,8 @@ func (p *Part) Find(k Key) ([]Span, error) {
 			return nil, p.Damage(IndexFile, 0, errIndex)
 		}
 	}
-	if k.Call != "" {
-		if err := p.measure(spans); err != nil {
-			return nil, err
-		}
-	}
 	slices.SortFunc(spans, func(a, b Span) int { return int(a.Line - b.Line) })
 	return slices.CompactFunc(spans, func(a, b Span) bool { return a.Line == b.Line }), nil
-}
-
-// measure finds how long lines are of which the index knows only where they begin.
-func (p *Part) measure(spans []Span) error {
-	r, err := p.reader(LedgerFile)
-	if err != nil {
-		return p.Damage(LedgerFile, 0, err)
-	}
-	for i := range spans {
-		if spans[i].Bytes > 0 {
-			continue
-		}
-		in := bufio.NewReaderSize(r.Section(spans[i].Offset, r.Size()), 16<<10)
-		for {
-			piece, err := in.ReadSlice('\n')
-			spans[i].Bytes += int64(len(piece))
-			if err == nil {
-				break
-			}
-			if err != bufio.ErrBufferFull {
-				return p.Damage(LedgerFile, int(spans[i].Line)+1, err)
-			}
-		}
-	}
-	return nil
 }
 
 // OpenObject opens an object; fs.ErrNotExist where the part does not hold it.
@@ -340,47 +315,35 @@ func (p *Part) OpenRun(id string) (io.ReadCloser, int64, error) {
 	return p.member(RunsFile, tableRuns, ledger.RunHash(id), runName(id))
 }
 
-// member opens a file of a tar by the index.
+// member opens a file of a tar by the index; its head in the tar has to have the name.
 func (p *Part) member(file string, table int, key uint64, name string) (io.ReadCloser, int64, error) {
-	at, err := p.placeOf(file, table, key, name)
+	x, err := p.Index()
 	if err != nil {
 		return nil, 0, err
 	}
-	r, err := p.reader(file)
-	if err != nil {
-		return nil, 0, p.unread(file, err)
-	}
-	return io.NopCloser(r.Section(at.offset, at.offset+at.size)), at.size, nil
-}
-
-// placeOf finds where in a tar a file is; its head in the tar has to have the name.
-func (p *Part) placeOf(file string, table int, key uint64, name string) (place, error) {
-	x, err := p.Index()
-	if err != nil {
-		return place{}, err
-	}
 	places, err := x.find(table, key)
 	if err != nil {
-		return place{}, p.Damage(IndexFile, 0, err)
+		return nil, 0, p.Damage(IndexFile, 0, err)
 	}
 	for _, at := range places {
 		r, err := p.reader(file)
 		if err != nil {
-			return place{}, p.unread(file, err)
+			return nil, 0, p.unread(file, err)
 		}
 		const block = 512
 		if at.offset < block || at.size < 0 || at.size > r.Size() || at.offset > r.Size()-at.size {
-			return place{}, p.Damage(IndexFile, 0, errIndex)
+			return nil, 0, p.Damage(IndexFile, 0, errIndex)
 		}
+		content := r.Section(at.offset-block, at.offset+at.size) // which unpacks the frame of both once
 		head := make([]byte, block)
-		if _, err := io.ReadFull(r.Section(at.offset-block, at.offset), head); err != nil {
-			return place{}, p.unread(file, err)
+		if _, err := io.ReadFull(content, head); err != nil {
+			return nil, 0, p.unread(file, err)
 		}
 		if string(bytes.TrimRight(head[:100], "\x00")) == name {
-			return at, nil
+			return io.NopCloser(content), at.size, nil
 		}
 	}
-	return place{}, fs.ErrNotExist
+	return nil, 0, fs.ErrNotExist
 }
 
 // HasCall tells whether the index knows a call, also where the part was pruned.
