@@ -374,13 +374,20 @@ func intEnd(b []byte, i int) int {
 	return end
 }
 
-// floatEnd finds the end of a number as Append writes it, which the scanner of whole rows judges.
+// floatEnd finds the end of a number as Append writes it. What has few digits, and neither zeros nor a point too many, is
+// written so whatever its value (15 decimal digits come back from a float64 as they went in); the rest the scanner of whole
+// rows judges.
 func floatEnd(b []byte, i int) int {
-	end := i
-	for end < len(b) && (b[end]-'0' <= 9 || b[end] == '.') {
+	end, point := i, -1
+	for end < len(b) && (b[end]-'0' <= 9 || b[end] == '.' && point < 0) {
+		if b[end] == '.' {
+			point = end
+		}
 		end++
 	}
-	if end-i == 1 && b[i] == '0' {
+	switch n := end - i; {
+	case n == 0 || n > 15 || b[i] == '0' && n > 1 && point != i+1 || end < len(b) && b[end] == '.':
+	case point < 0, point > i && point < end-1 && b[end-1] != '0':
 		return end
 	}
 	var f *float64

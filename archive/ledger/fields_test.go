@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -111,5 +112,30 @@ func BenchmarkFields(b *testing.B) {
 		if !f.Scan(line) {
 			b.Fatal("not taken")
 		}
+	}
+}
+
+func TestNumbersAreJudgedAsInWholeRows(t *testing.T) {
+	judge := func(number string) {
+		text := number + ","
+		end := floatEnd([]byte(text), 0)
+		s := scanner{rest: number}
+		var f *float64
+		if ok := s.float(&f) && s.rest == ""; ok != (end == len(number)) {
+			t.Errorf("%q: a row takes it: %v, Scan finds its end at %d", number, ok, end)
+		}
+	}
+	for _, number := range []string{"0", "00", "0.", ".", ".5", "", "1", "10", "01", "0.5", "0.50", "1.0", "1.5", "1.5.", "1..5", "1.2.3", "0.000001", "0.0000000000001",
+		"123456789012345", "1234567890123456", "12345678901234567", "0.30000000000000004", "0.3000000000000000", "99999999999999.9", "0.1234567890123"} {
+		judge(number)
+	}
+	digits := "0123456789.."
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200_000 {
+		number := make([]byte, 1+random.IntN(18))
+		for i := range number {
+			number[i] = digits[random.IntN(len(digits))]
+		}
+		judge(string(number))
 	}
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"io"
 	"maps"
@@ -68,26 +70,26 @@ func (t *table) text(cells ...string) {
 // print writes the table to a stream: coloured and made to fit if it is a terminal.
 func (t *table) print(w io.Writer, s screen) error {
 	widths, shown := t.fit(s.columns)
-	var b strings.Builder
+	out := bufio.NewWriter(w)
 	head := make([]cell, len(t.columns))
 	titled := false
 	for i, c := range t.columns {
 		head[i] = cell{c.title, bold}
 		titled = titled || c.title != ""
 	}
+	var line []byte
 	if titled {
-		t.line(&b, head, widths, shown, s)
+		line = t.line(line, head, widths, shown, s)
 		if len(shown) < len(t.columns) {
-			line := strings.TrimSuffix(b.String(), "\n")
-			b.Reset()
-			b.WriteString(line + "  …\n")
+			line = append(line, "  …"...)
 		}
+		out.Write(append(line, '\n'))
 	}
 	for _, row := range t.rows {
-		t.line(&b, row, widths, shown, s)
+		line = t.line(line[:0], row, widths, shown, s)
+		out.Write(append(line, '\n'))
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return out.Flush() // and any error of before
 }
 
 // printWrapped prints a table of keys and values, of which nothing is cut: on a terminal long values go on below themselves.
@@ -180,23 +182,22 @@ func (t *table) narrow(widths, shown []int, over int) int {
 	return over
 }
 
-func (t *table) line(b *strings.Builder, row []cell, widths, shown []int, s screen) {
-	var line strings.Builder
+// line appends one row to dst.
+func (t *table) line(dst []byte, row []cell, widths, shown []int, s screen) []byte {
 	for n, i := range shown {
 		if i >= len(row) {
 			continue
 		}
 		if n > 0 {
-			line.WriteString("  ")
+			dst = append(dst, "  "...)
 		}
 		text := cut(row[i].text, widths[i])
 		if n < len(shown)-1 || t.columns[i].right {
 			text = pad(text, widths[i], t.columns[i].right)
 		}
-		line.WriteString(s.paint(row[i].colour, text))
+		dst = append(dst, s.paint(row[i].colour, text)...)
 	}
-	b.WriteString(strings.TrimRight(line.String(), " "))
-	b.WriteByte('\n')
+	return bytes.TrimRight(dst, " ")
 }
 
 // screen is what is known of the place a stream goes to. The zero screen is a pipe.

@@ -3,15 +3,21 @@ package main
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // width is the number of terminal columns of s, which holds printable characters only (escape).
 func width(s string) int {
-	n := 0
-	for _, r := range s {
-		n += runeWidth(r)
+	for i := 0; i < len(s); i++ {
+		if s[i] >= utf8.RuneSelf {
+			n := i
+			for _, r := range s[i:] {
+				n += runeWidth(r)
+			}
+			return n
+		}
 	}
-	return n
+	return len(s)
 }
 
 // wide are the East Asian Wide and Fullwidth ranges of UAX #11, neighbours joined.
