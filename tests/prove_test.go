@@ -146,7 +146,7 @@ func TestForgedOrEditedRowsProveNothing(t *testing.T) {
 			write(checkpoints, signed)
 		}
 	}
-	forged := strings.NewReplacer(ids["first"], "forged", `"seq":0,`, `"seq":5,`).Replace(lines[0])
+	forged := strings.NewReplacer(`"`+ids["first"]+`"`, `"forged"`, `"seq":0,`, `"seq":5,`).Replace(lines[0])
 	write(ledger, strings.Join(lines, "")+forged)
 	expect("a row that was added", 4, "no tool_call", "forged")
 	expect("a row that was added, asked for", 0, `"tool_call_id":"`+ids["first"]+`"`, "--tool", "exists", "--exit", "0", "--arg", "path=tests/a.py")
@@ -165,7 +165,7 @@ func TestForgedOrEditedRowsProveNothing(t *testing.T) {
 	var more strings.Builder
 	for line := range strings.Lines(whole) {
 		if strings.Contains(line, `"tool_call_id":"`+ids["first"]+`"`) {
-			more.WriteString(strings.ReplaceAll(line, ids["first"], "forged"))
+			more.WriteString(strings.ReplaceAll(line, `"`+ids["first"]+`"`, `"forged"`))
 		}
 	}
 	write(trace, whole+more.String())
