@@ -17,7 +17,11 @@ import (
 type Fields struct {
 	line []byte
 	ends [maxColumns]struct{ start, end int32 } // end 0: the key is not there
+	same []byte                                 // the last long array of strings, whole: enforced is the same in most rows
 }
+
+// longArray is how long an array of strings is, in bytes, that is worth being kept to be compared.
+const longArray = 64
 
 const maxColumns = 80
 
@@ -132,9 +136,17 @@ func (f *Fields) Scan(line []byte) bool {
 				return false
 			}
 			at += 4
+		case s.kind == kindStrings && len(f.same) > 0 && bytes.HasPrefix(line[at:], f.same):
+			// An array ends where its text ends, whatever follows.
+			if at += len(f.same); at > escape {
+				escape = nextEscape(line, at)
+			}
 		default:
 			if at = valueEnd(line, at, s.kind); at < 0 {
 				return false
+			}
+			if s.kind == kindStrings && at-start >= longArray {
+				f.same = append(f.same[:0], line[start:at]...)
 			}
 			if at > escape {
 				escape = nextEscape(line, at)

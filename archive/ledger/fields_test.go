@@ -16,12 +16,24 @@ func all() (list []Column) {
 	return list
 }
 
+// used is a Fields that has seen other lines.
+var used Fields
+
 // agree holds Fields against the full parser, and tells whether Fields took the line.
 func agree(t *testing.T, line []byte) bool {
 	t.Helper()
 	var f Fields
-	if !f.Scan(line) {
+	takes := f.Scan(line)
+	if used.Scan(line) != takes {
+		t.Fatalf("taken by a fresh one: %v, by a used one: %v: %q", takes, !takes, line)
+	}
+	if !takes {
 		return false
+	}
+	for _, c := range all() {
+		if !bytes.Equal(used.Raw(c), f.Raw(c)) {
+			t.Fatalf("%s: %q, of a used one %q: %q", columns[c].key, f.Raw(c), used.Raw(c), line)
+		}
 	}
 	row, _, err := parse(line)
 	if err != nil {
@@ -37,7 +49,8 @@ func agree(t *testing.T, line []byte) bool {
 func TestFieldsTakeWhatAppendWritesAndNothingThatIsNoRow(t *testing.T) {
 	full, bare, odd := sample(), &Row{Flags: []string{}, Enforced: []string{}}, sample()
 	odd.OutputSummary = redact.Plain("a\x00b\x1b[2J \\\" \u2028 日本 \U0001f600 \\")
-	odd.Flags = []string{"A", `B"]`, "C\\"}
+	odd.Flags = []string{"A", `B"]`, "C\\", strings.Repeat(`d"\`, longArray)}
+	full.Enforced = []string{"view", strings.Repeat("landlock", longArray/8)}
 	odd.EstimatedCostUSD = ptr(0.0)
 	for _, row := range []*Row{full, bare, odd} {
 		line := row.Append(nil)
