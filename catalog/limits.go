@@ -41,7 +41,7 @@ func readLimits(t *table) Limits {
 }
 
 // cacheName is what a cache may be called: it becomes the name of a folder.
-var cacheName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+var cacheName = nameForm{64, regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)}
 
 func readSandbox(t *table) Sandbox {
 	s := Sandbox{Read: []string{}, Write: []string{"."}, Hide: []string{}, Cache: []string{}, Network: NetworkNone}

@@ -7,10 +7,19 @@ import (
 )
 
 var (
-	validName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)        // MCP, tool names
-	safeName  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)         // what no known client renames or drops
-	paramName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`) // what model APIs take as the name of a property
+	validName = nameForm{128, regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)}        // MCP, tool names
+	safeName  = nameForm{40, regexp.MustCompile(`^[a-z][a-z0-9_]*$`)}         // what no known client renames or drops
+	paramName = nameForm{64, regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)} // what model APIs take as the name of a property
 )
+
+// nameForm is what names of a kind look like. How long they may be is counted: a bound in a regular expression is as many copies
+// of what it bounds, and each start would make them.
+type nameForm struct {
+	most int // bytes; the forms are of ASCII
+	form *regexp.Regexp
+}
+
+func (n nameForm) MatchString(s string) bool { return len(s) <= n.most && n.form.MatchString(s) }
 
 func checkName(name string) string {
 	if validName.MatchString(name) {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"toolrun/archive/internal/late"
 	"toolrun/archive/ledger"
 )
 
@@ -66,9 +67,9 @@ const (
 )
 
 var (
-	fence  = pattern("(?ms)^\\s*(```|~~~).*?^\\s*(```|~~~)\\s*$")
-	bullet = pattern(`^\s*(?:[-*+•]|\d+[.)]|#+|>)\s+`)
-	ending = pattern(`[.!?…]+["')\]*_]*\s+|[.!?…]+["')\]*_]*$`)
+	fence  = late.Regexp("(?ms)^\\s*(```|~~~).*?^\\s*(```|~~~)\\s*$")
+	bullet = late.Regexp(`^\s*(?:[-*+•]|\d+[.)]|#+|>)\s+`)
+	ending = late.Regexp(`[.!?…]+["')\]*_]*\s+|[.!?…]+["')\]*_]*$`)
 )
 
 // sentences splits a message; what stands between code fences is no sentence.
@@ -92,11 +93,11 @@ func sentences(message string) (list []string) {
 	return list
 }
 
-var abbreviation = pattern(`(?i)\b(?:e\.g|i\.e|etc|vs|no|cf)\.\s+$`)
+var abbreviation = late.Regexp(`(?i)\b(?:e\.g|i\.e|etc|vs|no|cf)\.\s+$`)
 
 // Words that make a sentence something else than a claim: what may be, what was not done, what others should do or say, what
 // was at another time or in another place.
-var noClaim = pattern(`(?i)\?["')*_]*$|\b(?:should|would|could|will|may|might|can|cannot|can't|please|if|unless|once|until|before|whether|want|let me|let's|try to|trying|going to|need(?:s|ed)? to|plan to|next step|todo|no|not|n't|never|nothing|nobody|none|neither|nor|unable|instead of|rather than|without (?:running|testing|deploying|building))\b|n't\b` +
+var noClaim = late.Regexp(`(?i)\?["')*_]*$|\b(?:should|would|could|will|may|might|can|cannot|can't|please|if|unless|once|until|before|whether|want|let me|let's|try to|trying|going to|need(?:s|ed)? to|plan to|next step|todo|no|not|n't|never|nothing|nobody|none|neither|nor|unable|instead of|rather than|without (?:running|testing|deploying|building))\b|n't\b` +
 	`|\b(?:believe|think|guess|suppose|assum(?:e|es|ing)|presumably|probably|possibly|likely|hopefully|in theory|expect(?:ed)? to|supposed to|provided|as long as|in case)\b|\b(?:I|we|you)['’](?:d|ll)\b` +
 	`|\b(?:you|users?|they|he|she|readme|docs|documentation|comments?|logs?|issue|ticket|changelog|author) (?:said|says|say|told|mention(?:s|ed)?|report(?:s|ed)?|claim(?:s|ed)?|state[sd]?|writes?|wrote)\b` +
 	`|\b(?:in|on|by) (?:the )?CI\b|\blast (?:week|month|year|night|time|release)\b|\b(?:yesterday|previously|originally|formerly)\b|\b(?:failed|fails) to (?:run|start|execute|launch)\b|\breleased under\b` +
@@ -104,16 +105,16 @@ var noClaim = pattern(`(?i)\?["')*_]*$|\b(?:should|would|could|will|may|might|ca
 	`|^(?:(?:re-?)?run|use|see|install|push|make|add|fix|to)\b|^(?:deploy|test|build|check|release|commit|merge) (?:\x60|(?:it|them|the|this|that|these|those|your|an?|all|any|each|every|both|again|with|by|on|to|into|from)\b)`)
 
 var (
-	success = pattern(`(?i)\b(?:pass|passes|passed|passing|green|succeed(?:s|ed)?|success(?:ful|fully)?|clean(?:ly)?|works|worked|fine|ok)\b|[✅✔✓🟢]`)
-	failure = pattern(`(?i)\b(?:fail(?:s|ed|ing|ure|ures)?|broken|errors?|errored|crash(?:es|ed)?|timed out)\b|[❌✗✘🔴]`)
-	repairs = pattern(`(?i)\b(?:fixed|resolved|repaired)\b`)
-	lately  = pattern(`(?i)\b(?:now|finally|again)\b[^;]*\b(?:pass(?:es|ed|ing)?|green|succeeds?|works?)\b|\b(?:pass(?:es|ed|ing)?|green|succeeds?|works?)\b[^;]*\b(?:now|again|afterwards)\b`)
-	partly  = pattern(`(?i)\b(?:except|apart from|aside from|besides|other than|all but|but (?:one|two|three|\d+))\b`)
-	mostly  = pattern(`(?i)\b(?:almost|nearly|most(?:ly)?|some|many|half)\b`)
-	exits   = pattern(`(?i)\bexit(?:ed)?(?: with)?(?: code| status)?(?: of|:)? (\d+)\b`)
-	counted = pattern(`(?i)\b(\d+)(?: of (?:the )?\d+|/\d+)? (?:(?:\w+ )?tests?\b|passed|passing|failed|failures)`)
-	written = pattern(`(?i)\b(?:add(?:ed|s)?|new|wrote|written|created?|updated|modified|more)\b`)
-	times   = pattern(`(?i)\b(?:(twice)|(two|three|four|five|\d{1,3}) times)\b`)
+	success = late.Regexp(`(?i)\b(?:pass|passes|passed|passing|green|succeed(?:s|ed)?|success(?:ful|fully)?|clean(?:ly)?|works|worked|fine|ok)\b|[✅✔✓🟢]`)
+	failure = late.Regexp(`(?i)\b(?:fail(?:s|ed|ing|ure|ures)?|broken|errors?|errored|crash(?:es|ed)?|timed out)\b|[❌✗✘🔴]`)
+	repairs = late.Regexp(`(?i)\b(?:fixed|resolved|repaired)\b`)
+	lately  = late.Regexp(`(?i)\b(?:now|finally|again)\b[^;]*\b(?:pass(?:es|ed|ing)?|green|succeeds?|works?)\b|\b(?:pass(?:es|ed|ing)?|green|succeeds?|works?)\b[^;]*\b(?:now|again|afterwards)\b`)
+	partly  = late.Regexp(`(?i)\b(?:except|apart from|aside from|besides|other than|all but|but (?:one|two|three|\d+))\b`)
+	mostly  = late.Regexp(`(?i)\b(?:almost|nearly|most(?:ly)?|some|many|half)\b`)
+	exits   = late.Regexp(`(?i)\bexit(?:ed)?(?: with)?(?: code| status)?(?: of|:)? (\d+)\b`)
+	counted = late.Regexp(`(?i)\b(\d+)(?: of (?:the )?\d+|/\d+)? (?:(?:\w+ )?tests?\b|passed|passing|failed|failures)`)
+	written = late.Regexp(`(?i)\b(?:add(?:ed|s)?|new|wrote|written|created?|updated|modified|more)\b`)
+	times   = late.Regexp(`(?i)\b(?:(twice)|(two|three|four|five|\d{1,3}) times)\b`)
 )
 
 // plain is a sentence in the words that read knows: what says in a roundabout way that nothing failed says that it succeeded;
@@ -123,15 +124,15 @@ func plain(text string) string {
 		is   func() *regexp.Regexp
 		with string
 	}{
-		{pattern(`"[^"]*"|“[^”]*”|«[^»]*»`), ` "" `},
-		{pattern(`(?i)\b(?:no|zero|0|without(?: any| an)?|free of|not a single) (?:more |further |test |lint |type |build |compile[r]? )*(?:fail(?:s|ed|ures?|ing)?|errors?|warnings?|problems?|issues?|faults?)(?: tests?)?\b`), " successfully "},
-		{pattern(`(?i)\b(?:none|not one) of (?:the |my |our |these |those )?((?:\w+ ){0,2})(?:fail(?:s|ed|ing)?|crash(?:es|ed)?)\b`), "$1 passed "},
-		{pattern(`(?i)\bno longer (?:fail(?:s|ing)?|broken|crash(?:es|ing)?|errors?)\b`), " passes now "},
-		{pattern(`(?i)\bno (?:doubt|matter|problem at all)\b`), " "},
-		{pattern(`(?i)\bbefore(?:hand)?(\s*(?:[,;.)]|$)|\s+(?:and|but)\b)`), "earlier$1"},
-		{pattern(`(?i)\bbefore (?:my|our|the|this|that|these) (?:\w+ )?(?:change|fix|edit|patch|commit)\w*`), "earlier"},
-		{pattern(`(?i)\b(?:errors?|failures?) (?:handling|messages?|cases?|paths?|codes?|reporting|checks?|modes?|types?|logs?|output)\b`), " "},
-		{pattern(`(?i)\bpass(?:es|ed|ing)? (?:the|a|an|its|it|this|that|\x60?-{1,2}\w[\w-]*\x60?) [^.;]*\b(?:to|into|as|through|on)\b`), " "},
+		{late.Regexp(`"[^"]*"|“[^”]*”|«[^»]*»`), ` "" `},
+		{late.Regexp(`(?i)\b(?:no|zero|0|without(?: any| an)?|free of|not a single) (?:more |further |test |lint |type |build |compile[r]? )*(?:fail(?:s|ed|ures?|ing)?|errors?|warnings?|problems?|issues?|faults?)(?: tests?)?\b`), " successfully "},
+		{late.Regexp(`(?i)\b(?:none|not one) of (?:the |my |our |these |those )?((?:\w+ ){0,2})(?:fail(?:s|ed|ing)?|crash(?:es|ed)?)\b`), "$1 passed "},
+		{late.Regexp(`(?i)\bno longer (?:fail(?:s|ing)?|broken|crash(?:es|ing)?|errors?)\b`), " passes now "},
+		{late.Regexp(`(?i)\bno (?:doubt|matter|problem at all)\b`), " "},
+		{late.Regexp(`(?i)\bbefore(?:hand)?(\s*(?:[,;.)]|$)|\s+(?:and|but)\b)`), "earlier$1"},
+		{late.Regexp(`(?i)\bbefore (?:my|our|the|this|that|these) (?:\w+ )?(?:change|fix|edit|patch|commit)\w*`), "earlier"},
+		{late.Regexp(`(?i)\b(?:errors?|failures?) (?:handling|messages?|cases?|paths?|codes?|reporting|checks?|modes?|types?|logs?|output)\b`), " "},
+		{late.Regexp(`(?i)\bpass(?:es|ed|ing)? (?:the|a|an|its|it|this|that|\x60?-{1,2}\w[\w-]*\x60?) [^.;]*\b(?:to|into|as|through|on)\b`), " "},
 	} {
 		text = r.is().ReplaceAllString(text, r.with)
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"toolrun/archive/internal/late"
 	"toolrun/archive/ledger"
 )
 
@@ -130,8 +131,8 @@ func ended(row *ledger.Row) string {
 const maxOutput = 4 << 20
 
 var (
-	word   = pattern(`\d+`)
-	passed = pattern(`(?i)\b(\d+) (?:tests? )?pass(?:ed|ing)\b|\bran (\d+) tests?\b|\btests?: +(\d+)\b`)
+	word   = late.Regexp(`\d+`)
+	passed = late.Regexp(`(?i)\b(\d+) (?:tests? )?pass(?:ed|ing)\b|\bran (\d+) tests?\b|\btests?: +(\d+)\b`)
 )
 
 // counts holds the numbers of tests that a sentence tells against what the calls printed.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"toolrun/archive/internal/late"
 	"toolrun/archive/ledger"
 )
 
@@ -101,7 +102,7 @@ func wrapped(before []string) bool {
 }
 
 // optionWord is an argument of set that switches by letters.
-var optionWord = pattern(`^-[A-Za-z]+$`)
+var optionWord = late.Regexp(`^-[A-Za-z]+$`)
 
 // masks tells whether a script may end with 0 though a command of it failed.
 func masks(script, options string) bool {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"toolrun/archive/internal/late"
 	"toolrun/archive/ledger"
 )
 
@@ -32,7 +33,7 @@ func (a activity) subject() subject {
 }
 
 func activityOf(what, sentence, row string) activity {
-	return activity{what: what, sentence: pattern(`(?i)\b(?:` + sentence + `)\b`), row: pattern(`(?i)(?:^|[^a-z])(?:` + row + `)(?:[^a-z]|$)`)}
+	return activity{what: what, sentence: late.Regexp(`(?i)\b(?:` + sentence + `)\b`), row: late.Regexp(`(?i)(?:^|[^a-z])(?:` + row + `)(?:[^a-z]|$)`)}
 }
 
 // activities: what comes first is a check, then what needs a word of how it ended, then what its own word claims.
@@ -68,9 +69,9 @@ var activities = func() (list []activity) {
 }()
 
 var (
-	happened = pattern(`(?i)\b(?:ran|rerun|re-ran|executed|performed|have run|has run|was run|were run|applied)\b`)
-	actor    = pattern(`(?i)^(?:\W*)(?:successfully |also |then |now |done[:,]? )*(?:deployed|redeployed|released|published|tagged|pushed|committed|merged|sent|emailed|notified|installed|upgraded|rolled out|shipped)\b|\b(?:I|we|I've|we've|was|were|is|are|has been|have been|been|it|got|and|then)\b(?: (?:also|now|then|have|has|just|already|successfully|been|finally))* (?:deployed|redeployed|released|published|tagged|pushed|committed|merged|sent|emailed|e-mailed|notified|installed|upgraded|rolled out|shipped)\b|\bwent live\b|\b(?:deploy|deployment|release|installation)(?: (?:to \w+|has|have|was|is|run|step|now|then|also))* (?:succe|complete|done|finished|fail|exit)`)
-	general  = pattern(`(?i)(?:^\W*|\b(?:that|and) )(?:all(?: (?:of )?(?:the )?checks?)?|everything)(?: is| are| looks| has| have| now| still)* (?:green|pass(?:es|ed|ing)?|work(?:s|ed|ing)|fine|ok|clean|succeed(?:s|ed)?)\b`)
+	happened = late.Regexp(`(?i)\b(?:ran|rerun|re-ran|executed|performed|have run|has run|was run|were run|applied)\b`)
+	actor    = late.Regexp(`(?i)^(?:\W*)(?:successfully |also |then |now |done[:,]? )*(?:deployed|redeployed|released|published|tagged|pushed|committed|merged|sent|emailed|notified|installed|upgraded|rolled out|shipped)\b|\b(?:I|we|I've|we've|was|were|is|are|has been|have been|been|it|got|and|then)\b(?: (?:also|now|then|have|has|just|already|successfully|been|finally))* (?:deployed|redeployed|released|published|tagged|pushed|committed|merged|sent|emailed|e-mailed|notified|installed|upgraded|rolled out|shipped)\b|\bwent live\b|\b(?:deploy|deployment|release|installation)(?: (?:to \w+|has|have|was|is|run|step|now|then|also))* (?:succe|complete|done|finished|fail|exit)`)
+	general  = late.Regexp(`(?i)(?:^\W*|\b(?:that|and) )(?:all(?: (?:of )?(?:the )?checks?)?|everything)(?: is| are| looks| has| have| now| still)* (?:green|pass(?:es|ed|ing)?|work(?:s|ed|ing)|fine|ok|clean|succeed(?:s|ed)?)\b`)
 )
 
 // subjectsOf finds what a sentence is about; ends tells whether it says that something ran, or how it came out.
@@ -90,11 +91,11 @@ func subjectsOf(text string, ends bool, tools []string) (list []subject) {
 }
 
 var (
-	fileToken = pattern(`[\w./@+-]*[\w@+-]\.[A-Za-z][A-Za-z0-9]{0,7}\b`)
-	reading   = pattern(`(?i)\b(?:read|reads|opened|inspected|viewed|searched|reading|checked|looked at)\b`)
-	writing   = pattern(`(?i)\b(?:wrote|written|created|updated|edited|modified|changed|saved|deleted|removed|renamed|formatted|patched|fixed)\b`)
-	writer    = pattern(`(?i)write|edit|create|save|patch|update|replace|append|delete|remove|rm\b|rename|move|mv\b|cp\b|copy|sed\b|tee\b|touch|mkdir|format|fmt|fix`)
-	done      = pattern(`(?i)\b(?:I|we|I've|we've|was|were|is|are|has been|have been|been|it)\b|^\W*(?:successfully )?(?:read|wrote|created|updated|edited|modified|saved|deleted|removed|renamed|formatted|patched|fixed|opened|searched)\b`)
+	fileToken = late.Regexp(`[\w./@+-]*[\w@+-]\.[A-Za-z][A-Za-z0-9]{0,7}\b`)
+	reading   = late.Regexp(`(?i)\b(?:read|reads|opened|inspected|viewed|searched|reading|checked|looked at)\b`)
+	writing   = late.Regexp(`(?i)\b(?:wrote|written|created|updated|edited|modified|changed|saved|deleted|removed|renamed|formatted|patched|fixed)\b`)
+	writer    = late.Regexp(`(?i)write|edit|create|save|patch|update|replace|append|delete|remove|rm\b|rename|move|mv\b|cp\b|copy|sed\b|tee\b|touch|mkdir|format|fmt|fix`)
+	done      = late.Regexp(`(?i)\b(?:I|we|I've|we've|was|were|is|are|has been|have been|been|it)\b|^\W*(?:successfully )?(?:read|wrote|created|updated|edited|modified|saved|deleted|removed|renamed|formatted|patched|fixed|opened|searched)\b`)
 )
 
 // filesOf are the files that a sentence says were read or written.
@@ -121,8 +122,8 @@ func filesOf(text string) (list []subject) {
 }
 
 var (
-	quoted = pattern("`([^`]+)`")
-	calls  = pattern(`(?i)\b(?:ran|run|called|used|executed|invoked|started)\b`)
+	quoted = late.Regexp("`([^`]+)`")
+	calls  = late.Regexp(`(?i)\b(?:ran|run|called|used|executed|invoked|started)\b`)
 )
 
 // commandsOf are the tools and the quoted commands that a sentence says were run.

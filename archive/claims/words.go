@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"toolrun/archive/internal/late"
 	"toolrun/archive/ledger"
 )
 
@@ -22,7 +23,7 @@ var readers = wordSet(`cat less more head tail bat nl grep egrep fgrep rg ag ack
 	sed awk jq yq xxd od hexdump strings echo printf true false which type cp mv rm mkdir rmdir touch tee ln chmod chown patch cd pwd`)
 
 // readingName is how tools that look at something are called.
-var readingName = pattern(`(?i)^(?:read|list|search|grep|find|view|get|show|cat|open|ls|fetch|write|edit|create|delete|move|copy)[_-]|^(?:read|list|search|find|view|get|show|open|write|edit|create)[A-Z]`)
+var readingName = late.Regexp(`(?i)^(?:read|list|search|grep|find|view|get|show|cat|open|ls|fetch|write|edit|create|delete|move|copy)[_-]|^(?:read|list|search|find|view|get|show|open|write|edit|create)[A-Z]`)
 
 // interpreters run a file.
 var interpreters = wordSet("sh bash dash zsh ksh python python3 node deno bun ruby perl php lua java")

@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"toolrun/archive/internal/late"
 )
 
 // MonthSeal is a signed statement of one part of a sealed month, by its manifest. It is a signed note of this text:
@@ -38,10 +39,10 @@ func (m *MonthSeal) Hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-var monthForm = regexp.MustCompile(`^` + monthHead + `\n([0-9]{4}-[0-9]{2}) ([1-9][0-9]{0,8})\n([0-9a-f]{64})\n([0-9a-f]{64})\n\n`)
+var monthForm = late.Regexp(`^` + monthHead + `\n([0-9]{4}-[0-9]{2}) ([1-9][0-9]{0,8})\n([0-9a-f]{64})\n([0-9a-f]{64})\n\n`)
 
 func parseMonth(signed string) (*MonthSeal, error) {
-	m := monthForm.FindStringSubmatch(signed)
+	m := monthForm().FindStringSubmatch(signed)
 	if m == nil {
 		return nil, errors.New("not a seal of a month")
 	}

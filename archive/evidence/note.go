@@ -3,12 +3,13 @@ package evidence
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"toolrun/archive/internal/late"
 )
 
 // Checkpoint is a signed head of the tree (C2SP tlog-checkpoint).
@@ -58,12 +59,12 @@ func ParseCheckpoint(signed string) (*Checkpoint, error) {
 	return &Checkpoint{Origin: lines[0], Tree: Tree{N: n, Hash: root}, Note: signed}, nil
 }
 
-var runIDForm = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
+var runIDForm = late.Regexp(`^[0-9A-Za-z-]{1,64}$`)
 
 func parseSeal(signed string) (*Seal, error) {
 	text, _, _ := strings.Cut(signed, "\n\n")
 	lines := strings.Split(text, "\n")
-	if len(lines) != 4 || lines[0] != sealHead || !runIDForm.MatchString(lines[1]) || len(lines[3]) != 64 {
+	if len(lines) != 4 || lines[0] != sealHead || !runIDForm().MatchString(lines[1]) || len(lines[3]) != 64 {
 		return nil, errors.New("not a seal of a run")
 	}
 	n, err := strconv.ParseInt(lines[2], 10, 64)
@@ -116,7 +117,7 @@ func (c *Checkpoint) OneLine() string {
 	return fmt.Sprintf("checkpoint %s %d %s %s", c.Origin, c.Tree.N, c.Tree.Hash, sig)
 }
 
-var oneLine = regexp.MustCompile(`\bcheckpoint (\S+) ([0-9]{1,19}) ([A-Za-z0-9+/]{43}=) ([A-Za-z0-9+/]+=*)`)
+var oneLine = late.Regexp(`\bcheckpoint (\S+) ([0-9]{1,19}) ([A-Za-z0-9+/]{43}=) ([A-Za-z0-9+/]+=*)`)
 
 // FindNotes reads every checkpoint and seal that a text holds, as a signed note or, a checkpoint, on one line, whatever
 // stands around it: a log, a mail, a copy of the file of checkpoints. Nothing is verified.
@@ -125,7 +126,7 @@ func FindNotes(text string) []*Note {
 	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	for i, line := range lines {
 		var n *Note
-		if m := oneLine.FindStringSubmatch(line); m != nil {
+		if m := oneLine().FindStringSubmatch(line); m != nil {
 			n = parseNote(i+1, fmt.Sprintf("%s\n%s\n%s\n\n", m[1], m[2], m[3]), fmt.Sprintf("— %s %s\n", m[1], m[4]), false)
 		} else if strings.HasPrefix(line, "— ") && i >= 4 && lines[i-1] == "" {
 			at := noteStart(lines, i)

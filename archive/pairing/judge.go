@@ -2,9 +2,9 @@ package pairing
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 
+	"toolrun/archive/internal/late"
 	"toolrun/archive/ledger"
 	"toolrun/archive/transcript"
 )
@@ -64,10 +64,10 @@ func (p *pairer) judge(item *Item) {
 }
 
 // unknownTool is how loops of one's own refuse a name, which have no mark for it.
-var unknownTool = regexp.MustCompile(`(?i)^(?:error:? )?\W*(?:unknown|no such|unsupported|unregistered|undefined) (?:tool|function)\b|^[^\n]{0,80}\b(?:tool|function)\b[^\n]{0,80}\b(?:not found|does not exist|is not (?:defined|available|registered|known))`)
+var unknownTool = late.Regexp(`(?i)^(?:error:? )?\W*(?:unknown|no such|unsupported|unregistered|undefined) (?:tool|function)\b|^[^\n]{0,80}\b(?:tool|function)\b[^\n]{0,80}\b(?:not found|does not exist|is not (?:defined|available|registered|known))`)
 
 func saysUnknown(r *transcript.Result) bool {
-	return slices.ContainsFunc(r.Views, func(v transcript.View) bool { return unknownTool.MatchString(v.Text) })
+	return slices.ContainsFunc(r.Views, func(v transcript.View) bool { return unknownTool().MatchString(v.Text) })
 }
 
 // mayBeOurs tells whether a call was meant for toolrun, by its server's name or by the look of its result.

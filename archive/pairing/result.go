@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"toolrun/archive/internal/late"
 	"toolrun/archive/ledger"
 	"toolrun/archive/transcript"
 )
@@ -250,14 +250,14 @@ func (e *expected) text(text string) string {
 		return "the result does not end with its verdict"
 	}
 	why := e.body(rest)
-	if m := processLine.FindStringIndex(rest); m != nil && why != "" {
+	if m := processLine().FindStringIndex(rest); m != nil && why != "" {
 		return e.body(rest[:m[0]])
 	}
 	return why
 }
 
 // processLine is how it stands with a program that stays open, which no row has.
-var processLine = regexp.MustCompile(`--- program [^\n]* ---\n$`)
+var processLine = late.Regexp(`--- program [^\n]* ---\n$`)
 
 // body compares what stands between the verdicts.
 func (e *expected) body(text string) string {

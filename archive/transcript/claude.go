@@ -2,8 +2,9 @@ package transcript
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
+
+	"toolrun/archive/internal/late"
 )
 
 // claudeLine is a line of Claude Code's .claude/projects/<folder>/<session>.jsonl (2.1). Other types of lines repeat what
@@ -56,10 +57,10 @@ func blocks(raw json.RawMessage) []block {
 }
 
 // mcpName is mcp__SERVER__TOOL, as Claude Code and Qwen Code show it.
-var mcpName = regexp.MustCompile(`^mcp__(.+?)__(.+)$`)
+var mcpName = late.Regexp(`^mcp__(.+?)__(.+)$`)
 
 func splitMCP(name string) (server, tool string) {
-	if m := mcpName.FindStringSubmatch(name); m != nil {
+	if m := mcpName().FindStringSubmatch(name); m != nil {
 		return m[1], m[2]
 	}
 	return "", name
@@ -143,10 +144,10 @@ func (c *claudeReader) user(l *claudeLine) {
 		if l.MCPMeta != nil {
 			l.MCPMeta.addTo(r)
 		} else if b.IsError {
-			r.Refused = claudeRefusal.MatchString(strings.Join(texts(b.Content), "\n"))
+			r.Refused = claudeRefusal().MatchString(strings.Join(texts(b.Content), "\n"))
 		}
 	}
 }
 
 // claudeRefusal is how Claude Code answers in place of a tool.
-var claudeRefusal = regexp.MustCompile(`^(<tool_use_error>|Error: No such tool|No such tool available|InputValidationError|Claude requested permissions|Permission to use|The user doesn't want to proceed|This command requires approval)`)
+var claudeRefusal = late.Regexp(`^(<tool_use_error>|Error: No such tool|No such tool available|InputValidationError|Claude requested permissions|Permission to use|The user doesn't want to proceed|This command requires approval)`)

@@ -2,9 +2,10 @@ package transcript
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
 	"time"
+
+	"toolrun/archive/internal/late"
 )
 
 // codexLine is a line of Codex's .codex/sessions/<date>/rollout-<time>-<session>.jsonl (0.171).
@@ -131,7 +132,7 @@ func (c *codexReader) item(p *codexPayload, at time.Time) {
 		r := c.result(p.CallID)
 		r.At = at
 		for _, text := range codexTexts(p.Output) {
-			if codexRefusal.MatchString(text) {
+			if codexRefusal().MatchString(text) {
 				r.Refused, r.Error = true, true
 			}
 			r.view(codexView(text))
@@ -164,4 +165,4 @@ func codexTexts(raw json.RawMessage) []string {
 }
 
 // codexRefusal is how Codex answers in place of a tool.
-var codexRefusal = regexp.MustCompile(`^(unsupported call|failed to parse function arguments|tool call error: .*(?i:transport closed|connection closed)|user rejected MCP tool call)`)
+var codexRefusal = late.Regexp(`^(unsupported call|failed to parse function arguments|tool call error: .*(?i:transport closed|connection closed)|user rejected MCP tool call)`)

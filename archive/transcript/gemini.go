@@ -2,8 +2,9 @@ package transcript
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
+
+	"toolrun/archive/internal/late"
 )
 
 // geminiLine is a line of Gemini CLI's .gemini/tmp/<folder>/chats/session-<time>-<id>.jsonl (0.61): the head, or a message.
@@ -79,7 +80,7 @@ func (g *geminiReader) message(l *geminiLine) {
 	said := strings.Join(texts(l.Content), "\n")
 	for i, t := range l.ToolCalls {
 		// The id is NAME__ and the model's own.
-		id, name := strings.TrimPrefix(t.ID, t.Name+"__"), geminiName.FindStringSubmatch(t.Name)
+		id, name := strings.TrimPrefix(t.ID, t.Name+"__"), geminiName().FindStringSubmatch(t.Name)
 		call := Call{ID: id, Name: t.Name, Tool: t.Name, Args: object(t.Args), At: clock(l.Timestamp), Model: l.Model, Provider: "gemini"}
 		if name != nil {
 			call.Server, call.Tool = name[1], name[2]
@@ -115,7 +116,7 @@ func (g *geminiReader) response(r *Result, part googleResponse) {
 			inner.addTo(r)
 			continue
 		}
-		r.Refused = r.Refused || geminiRefusal.MatchString(text)
+		r.Refused = r.Refused || geminiRefusal().MatchString(text)
 		r.view(View{Text: text})
 	}
 }
@@ -140,7 +141,7 @@ func reportedError(text string) (serverResult, bool) {
 }
 
 // geminiName is mcp_SERVER_TOOL; a server with "_" in its name cannot be told from its tool.
-var geminiName = regexp.MustCompile(`^mcp_([^_]+)_(.+)$`)
+var geminiName = late.Regexp(`^mcp_([^_]+)_(.+)$`)
 
 // geminiRefusal is how Gemini CLI answers in place of a tool.
-var geminiRefusal = regexp.MustCompile(`not found\. Did you mean|not found in registry|^params must|^params/|Transport closed|Connection closed|Not connected`)
+var geminiRefusal = late.Regexp(`not found\. Did you mean|not found in registry|^params must|^params/|Transport closed|Connection closed|Not connected`)

@@ -2,7 +2,8 @@ package transcript
 
 import (
 	"encoding/json"
-	"regexp"
+
+	"toolrun/archive/internal/late"
 )
 
 // qwenLine is a line of Qwen Code's .qwen/projects/<folder>/chats/<session>.jsonl (0.24).
@@ -105,10 +106,10 @@ func (q *qwenReader) response(l *qwenLine, part googleResponse) {
 			inner.addTo(r)
 			continue
 		}
-		r.Refused = r.Refused || qwenRefusal.MatchString(text)
+		r.Refused = r.Refused || qwenRefusal().MatchString(text)
 		r.view(View{Text: text})
 	}
 }
 
 // qwenRefusal is how Qwen Code answers in place of a tool.
-var qwenRefusal = regexp.MustCompile(`not found on MCP server|not found in registry|^params must|^params/|Connection closed|Not connected`)
+var qwenRefusal = late.Regexp(`not found on MCP server|not found in registry|^params must|^params/|Connection closed|Not connected`)
