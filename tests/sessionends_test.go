@@ -110,7 +110,7 @@ func TestProgramsThatDoNotWantToEndAreEnded(t *testing.T) {
 	var catalog strings.Builder
 	for name, script := range hostile {
 		for _, pty := range []string{"false", "true"} {
-			catalog.WriteString(fixed(name+"_"+pty, script, `mode = "session"`, "pty = "+pty))
+			catalog.WriteString(fixed(name+"_"+pty, script, `mode = "session"`, "pty = "+pty, `limits = { output_total = "1TiB" }`)) // none ends by it
 		}
 	}
 	p := newPlace(t, catalog.String())

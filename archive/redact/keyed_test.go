@@ -26,7 +26,7 @@ func TestValuesThatTheirNamesMakeSecrets(t *testing.T) {
 		"DB_PASSWORD=«hunter2x»\n", "export PGPASSWORD=«letmein» && psql", "password: «hunter2x»\n", "password = \"«hunter2x»\"", `{"password":"«hunter2x»","note":"ok"}`, `{"password": "«letmein»"}`,
 		`"{\"password\":\"«hunter2x»\"}"`, `env: "A=1\nDB_PASSWORD=«hunter2x»\nB=2"`, "mysql --password «hunter2x» db", "--password=«letmein» ", "--api-key '«9f8a7b6c5d4e»'", "?user=x&password=«hunter2x»&next=/",
 		"Server=db;Uid=app;Pwd=«S3cur3x»;Database=x", "AccountKey=«9f8a7b6c5d4e3f2a9f8a7b6c5d4e3f2a==»;", "<password>«letmein»</password>", "machine h login me password «h2unter»\n", "API key: «9f8a7b6c5d4e3f2a»\n",
-		"X-Api-Key: «9f8a7b6c5d4e»\n", "-H \"X-Auth-Token: «a1b2c3d4e5»\"", "clientSecret: '«9f8a7b6c5d4e3f2a»',", "setProperty(\"API_TOKEN\", \"«9f8a7b6c5d4e3f2a»\")", "token := `«9f8a7b6c5d4e3f2a»`",
+		"X-Api-Key: «9f8a7b6c5d4e»\n", "-H \"X-Auth-Token: «a1b2c3d4e5»\"", "clientSecret: '«md5S8XU2q0dwLOHrWveU4UoN»',", "clientSecret: '«9f8a7b6c5d4e3f2a»',", "setProperty(\"API_TOKEN\", \"«9f8a7b6c5d4e3f2a»\")", "token := `«9f8a7b6c5d4e3f2a»`",
 		"aws_secret_access_key = «wJalrXUtnFEMI/K7MDENG/bPxRfiCYzzzzzzzz12»\n", "aws_secret_access_key = «/K/BNF2eIgidPON+WrpybfoTQKqqQJutEZSLBYzI»\n", "cat: aws_secret_access_key = «gFnjzXcNwrGvaValgxb5RpxiCbwFbyLVfzdZOTPZ:» no such file\n", "//registry/:_authToken=«9f8a7b6c-5d4e-4f2a-9f8a-7b6c5d4e3f2a»\n", "PASSWORD=«a,b;c&d9»\n",
 		"Authorization: Basic «ZGVwbG95Omh1bnRlcjJ4»\n", "authorization: token «9f8a7b6c5d4e3f2a»", "curl -H 'authorization: ApiKey «9f8a7b6c5d4e3f2a»'", "proxy uses basic «ZGVwbG95Omh1bnRlcjJ4»",
 		"Cookie: theme=dark; session=«9f8a7b6c5d4e3f2a9f8a»; x=1\n", "Set-Cookie: sid=«9f8a7b6c5d4e3f2a9f8a»; Path=/; HttpOnly",

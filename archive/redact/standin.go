@@ -32,7 +32,12 @@ func reference(v []byte) bool {
 			return true
 		}
 	}
-	for _, s := range [...]string{"sha1", "sha256", "sha384", "sha512", "md5", "os.environ", "process.env", "env.", "file:", "vault:", "op:", "urn:", "ref+", "!", "ENC[", "arn:"} {
+	for _, s := range [...]string{"sha1", "sha256", "sha384", "sha512", "md5"} {
+		if rest, ok := bytes.CutPrefix(v, []byte(s)); ok && (len(rest) == 0 || !alnum.has(rest[0])) {
+			return true // else it is a secret that happens to begin so
+		}
+	}
+	for _, s := range [...]string{"os.environ", "process.env", "env.", "file:", "vault:", "op:", "urn:", "ref+", "!", "ENC[", "arn:"} {
 		if bytes.HasPrefix(v, []byte(s)) {
 			return true
 		}
