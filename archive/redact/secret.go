@@ -43,7 +43,14 @@ func (a *assignment) secret(b []byte, k kind) bool {
 		}
 		return chosen(v) && (a.sign == '=' && !a.spaced || closes(next) && (a.sign == ':' && a.spaced || digitGroups(v) > 0))
 	}
-	return made(v) && (a.sign == '=' && !a.spaced || a.flag || a.sign == ':' && quotedAround(b, a.name.start, next) || len(v) >= 12 && closes(next) && !prose(b, a.name.start) || len(v) >= 20 && entropy(v) > 3.5)
+	return made(v) && (a.sign == '=' && !a.spaced || a.flag || a.sign == ':' && quotedAround(b, a.name.start, next) || len(v) >= 12 && closes(next) && !prose(b, a.name.start) || scattered(v))
+}
+
+// scattered tells whether v is random enough to be a secret in the middle of a sentence. One in five of 32 hexadecimal digits has an
+// entropy below 3.5.
+func scattered(v []byte) bool {
+	e := entropy(v)
+	return len(v) >= 20 && e > 3.5 || len(v) >= 32 && e > 3 && hexadecimal(v)
 }
 
 // quotedSecret decides of a value in quotes.

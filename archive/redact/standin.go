@@ -59,7 +59,13 @@ var fileTypes = set("pem key crt cer pub p12 pfx jks json yaml yml toml ini env 
 // path tells whether v, which begins with / . or ~, is a path and not base64.
 func path(v []byte) bool {
 	i := bytes.IndexByte(v, '/')
-	return i >= 0 && i < 3 && numbered(v)
+	return i >= 0 && i < 3 && numbered(v) && !secretAccessKey(v)
+}
+
+// secretAccessKey tells whether v has the form of a secret key of AWS: 40 characters of base64, of each kind some.
+func secretAccessKey(v []byte) bool {
+	t := traitsOf(v)
+	return len(v) == 40 && base64.end(v, 0) == 40 && t.upper > 3 && t.lower > 3 && t.digits > 0
 }
 
 // standIns are words that people write in place of a secret.
