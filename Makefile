@@ -57,11 +57,12 @@ test-agents: build tests/agents/clients/node_modules ## those and the big agents
 tests/agents/clients/node_modules: tests/agents/clients/package-lock.json
 	tests/need npm:nodejs+npm && cd tests/agents/clients && npm install --no-save && touch node_modules
 
-soak: ## what takes long: 100,000 calls in a row, 2000 calls of all kinds with 50 kills, each way of ending a server 50 times, 300 kills under 8 writers, a power failure at every step
+soak: ## what takes long: 100,000 calls in a row, 2000 calls of all kinds with 50 kills, each way of ending a server 50 times, 300 kills under 8 writers, a power failure at every step, other planted secrets
 	TOOLRUN_SOAK_CALLS=100000 $(GO) test -count=1 -timeout 120m -v -run TestManyCallsInARow ./tests
 	TOOLRUN_CHAOS=2000/50 $(GO) test -count=1 -timeout 60m -v -run TestChaos ./tests
 	TOOLRUN_ENDINGS=50 $(GO) test -count=1 -timeout 60m -v -run TestEveryWayOfEnding ./tests
 	TOOLRUN_SOAK=1 $(GO) test -count=1 -timeout 60m -v -run 'Kill|Power' ./archive
+	TOOLRUN_SEED=$$(date +%s) $(GO) test -count=1 -v -run Planted ./archive/redact ./tests
 
 clean:
 	rm -rf bin demo tests/agents/.runs
