@@ -273,7 +273,7 @@ func TestACallFindsNothingThatAnEarlierOneLeft(t *testing.T) {
 func TestANetworkThatACallLeavesAsItWasIsUsedAgain(t *testing.T) {
 	b, work := testBox(t, nil)
 	if !b.ownNetwork() {
-		t.Skip("no network namespaces here")
+		lacks(t, "no network namespaces here")
 	}
 	first, err := b.host.takeNetwork()
 	if err != nil {

@@ -17,15 +17,21 @@ import (
 // testLimits are the defaults of a tool.
 var testLimits = Limits{MemoryBytes: 1 << 30, Pids: 256, CPUs: 2, CPUTime: 10 * time.Minute, Files: 1024, FileSizeBytes: 1 << 30, OutputTotalBytes: 1 << 30}
 
+// lacks skips a test where the host lacks what it is about; with TOOLRUN_REQUIRE_SANDBOX=1 it fails instead.
+func lacks(t testing.TB, why ...any) {
+	t.Helper()
+	if os.Getenv("TOOLRUN_REQUIRE_SANDBOX") == "1" {
+		t.Fatal(why...)
+	}
+	t.Skip(why...)
+}
+
 // testHost opens a host, or skips the test where there is none; with TOOLRUN_REQUIRE_SANDBOX=1 it fails instead.
 func testHost(t testing.TB) *Host {
 	t.Helper()
 	h, err := Open(Config{})
 	if err != nil {
-		if os.Getenv("TOOLRUN_REQUIRE_SANDBOX") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
+		lacks(t, err)
 	}
 	t.Cleanup(func() {
 		if err := h.Close(); err != nil {
@@ -40,10 +46,7 @@ func needs(t testing.TB, h *Host, limits ...string) {
 	t.Helper()
 	for _, l := range limits {
 		if why := h.missing[l]; why != "" {
-			if os.Getenv("TOOLRUN_REQUIRE_SANDBOX") == "1" {
-				t.Fatal(l, ": ", why)
-			}
-			t.Skip(l, ": ", why)
+			lacks(t, l, ": ", why)
 		}
 	}
 }

@@ -301,7 +301,7 @@ func TestAnOrdinaryUsersSessionsEndToo(t *testing.T) {
 	const nap = "sleep 66.5"
 	p := userPlace(t, 65533, "[defaults]\nisolation = \"best-effort\"\n"+shellTool("tty", "pty = true"))
 	if got := p.run("call", "tty_start"); got.code != 0 {
-		t.Skipf("no box for a user here: %s", got.stderr)
+		skipFor(t, "no box for a user here: "+got.stderr)
 	}
 	s := p.serve()
 	var handles []string

@@ -356,7 +356,7 @@ func TestAPythonReplIsTalkedTo(t *testing.T) {
 	t.Parallel()
 	python, err := exec.LookPath("/usr/bin/python3")
 	if err != nil {
-		t.Skip("no python3 here")
+		skipFor(t, "no python3 here")
 	}
 	p := newPlace(t, fmt.Sprintf("[tools.py]\ndescription = \"Python.\"\ncommand = [%q, \"-q\"]\nrisk = \"READ\"\nmode = \"session\"\npty = true\n", python))
 	s := p.serve()
@@ -386,7 +386,7 @@ func TestADebuggerHoldsACrashingProgram(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"gdb", "sleep"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skip("no " + program + " here")
+			skipFor(t, "no "+program+" here")
 		}
 	}
 	p := newPlace(t, "[tools.gdb]\ndescription = \"A debugger.\"\ncommand = [\"gdb\", \"-q\", \"-nx\", \"--args\", \"sh\", \"-c\", \"kill -SEGV $$\"]\nrisk = \"READ\"\nmode = \"session\"\npty = true\nsandbox = { ptrace = true }\n")
@@ -411,7 +411,7 @@ func TestTheShellOfTheReadmeIsTalkedTo(t *testing.T) {
 	t.Parallel()
 	python, err := exec.LookPath("/usr/bin/python3")
 	if err != nil {
-		t.Skip("no python3 here")
+		skipFor(t, "no python3 here")
 	}
 	blocks := fences.FindAllStringSubmatch(document(t, "README.md"), -1)
 	var ask, loop, want, tools string
