@@ -62,10 +62,10 @@ type tarball struct {
 }
 
 // tarFile makes a file of the part that is a tar, of what fill adds.
-func (w *writing) tarFile(name string, level seekable.Level, fill func(*tarball) error) error {
+func (w *writing) tarFile(name string, fill func(*tarball) error) error {
 	content := int64(0)
 	file, err := w.file(name, func(out io.Writer) error {
-		t := &tarball{frames: tarFrames{z: seekable.NewWriter(out, level)}}
+		t := &tarball{frames: tarFrames{z: seekable.NewWriter(out)}}
 		t.tar = tar.NewWriter(&t.frames)
 		t.at, _ = time.Parse("2006-01", w.Month)
 		err := fill(t)
@@ -114,7 +114,7 @@ func (w *writing) runs() error {
 		total += r.Bytes
 	}
 	w.m.Runs = int64(len(w.Runs))
-	return w.tarFile(RunsFile, seekable.Fast, func(t *tarball) error {
+	return w.tarFile(RunsFile, func(t *tarball) error {
 		for _, r := range w.Runs {
 			if err := w.ctx.Err(); err != nil {
 				return err
@@ -152,7 +152,7 @@ func addRun(t *tarball, r Run) (place, error) {
 // store writes every object that a line or a trace of the part names, those of one tool beside each other.
 func (w *writing) store() error {
 	objects := w.objects()
-	return w.tarFile(StoreFile, seekable.Good, func(t *tarball) error {
+	return w.tarFile(StoreFile, func(t *tarball) error {
 		for i, o := range objects {
 			if err := w.ctx.Err(); err != nil {
 				return err

@@ -36,10 +36,10 @@ func noise(n int) []byte {
 }
 
 // pack makes a file of content in blocks.
-func pack(t testing.TB, content []byte, block int, level Level) []byte {
+func pack(t testing.TB, content []byte, block int) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	w := NewWriter(&out, level)
+	w := NewWriter(&out)
 	for at := 0; at < len(content); at += block {
 		if err := w.Add(bytes.Clone(content[at:min(at+block, len(content))]), nil); err != nil {
 			t.Fatal(err)
@@ -72,28 +72,26 @@ func TestStockZstdReadsWhatIsWritten(t *testing.T) {
 		t.Skip(err)
 	}
 	for name, content := range contents {
-		for _, level := range []Level{Fast, Good} {
-			path := filepath.Join(t.TempDir(), "x.zst")
-			file := pack(t, content, 1<<20, level)
-			if err := os.WriteFile(path, file, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if out, err := exec.Command("zstd", "-q", "-t", path).CombinedOutput(); err != nil {
-				t.Errorf("%s: zstd -t: %v\n%s", name, err, out)
-			}
-			if out, err := exec.Command("zstd", "-dc", path).Output(); err != nil || !bytes.Equal(out, content) {
-				t.Errorf("%s: zstd -dc gives %d bytes of %d: %v", name, len(out), len(content), err)
-			}
-			if out, err := read(file); err != nil || !bytes.Equal(out, content) {
-				t.Errorf("%s: it reads %d bytes of %d: %v", name, len(out), len(content), err)
-			}
+		path := filepath.Join(t.TempDir(), "x.zst")
+		file := pack(t, content, 1<<20)
+		if err := os.WriteFile(path, file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command("zstd", "-q", "-t", path).CombinedOutput(); err != nil {
+			t.Errorf("%s: zstd -t: %v\n%s", name, err, out)
+		}
+		if out, err := exec.Command("zstd", "-dc", path).Output(); err != nil || !bytes.Equal(out, content) {
+			t.Errorf("%s: zstd -dc gives %d bytes of %d: %v", name, len(out), len(content), err)
+		}
+		if out, err := read(file); err != nil || !bytes.Equal(out, content) {
+			t.Errorf("%s: it reads %d bytes of %d: %v", name, len(out), len(content), err)
 		}
 	}
 }
 
 func TestPartsAreReadWithoutTheRest(t *testing.T) {
 	content := rows(3 << 20)
-	file := pack(t, content, 100_000, Fast)
+	file := pack(t, content, 100_000)
 	r, err := NewReader(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +112,7 @@ func TestPartsAreReadWithoutTheRest(t *testing.T) {
 
 func TestFileThatIsNotWholeIsDamageAndNeverShorter(t *testing.T) {
 	content := rows(1 << 20)
-	file := pack(t, content, 100_000, Fast)
+	file := pack(t, content, 100_000)
 	r, err := NewReader(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +135,7 @@ func TestFileThatIsNotWholeIsDamageAndNeverShorter(t *testing.T) {
 
 func TestReadingGoesOnBehindADamagedFrame(t *testing.T) {
 	content := rows(1 << 20)
-	file := pack(t, content, 100_000, Fast)
+	file := pack(t, content, 100_000)
 	r, _ := NewReader(bytes.NewReader(file), int64(len(file)))
 	file[r.frames[3].at+int64(r.frames[3].packed)/2] ^= 1
 	s := r.Section(0, r.Size())
@@ -193,7 +191,7 @@ func TestCraftedFrameAllocatesLittle(t *testing.T) {
 
 func TestErrorOfWritingIsTold(t *testing.T) {
 	want := errors.New("no space")
-	w := NewWriter(failing{want}, Fast)
+	w := NewWriter(failing{want})
 	for range 100 {
 		if w.Add(rows(1000), nil) != nil {
 			break
@@ -202,7 +200,7 @@ func TestErrorOfWritingIsTold(t *testing.T) {
 	if err := w.Close(); !errors.Is(err, want) {
 		t.Error(err)
 	}
-	big := NewWriter(io.Discard, Fast)
+	big := NewWriter(io.Discard)
 	if big.Add(make([]byte, MaxFrameBytes+1), nil) == nil || big.Close() == nil {
 		t.Error("a block over the bound was taken")
 	}
@@ -214,7 +212,7 @@ func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
 func FuzzReader(f *testing.F) {
 	f.Add([]byte{})
-	f.Add(pack(f, rows(10_000), 3000, Fast))
+	f.Add(pack(f, rows(10_000), 3000))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		if content, err := read(file); err == nil && len(content) == 0 && len(file) == 0 {
 			t.Error("0 bytes read as no content")

@@ -11,7 +11,6 @@ import (
 // Writer compresses blocks, each to a frame of its own, on all processors, and writes them in their order.
 type Writer struct {
 	out   io.Writer
-	level Level
 	jobs  chan *job // to the workers
 	order chan *job // to the goroutine that writes
 	work  sync.WaitGroup
@@ -30,9 +29,9 @@ type job struct {
 }
 
 // NewWriter returns a Writer to out. Close ends its goroutines.
-func NewWriter(out io.Writer, level Level) *Writer {
+func NewWriter(out io.Writer) *Writer {
 	workers := runtime.GOMAXPROCS(0)
-	w := &Writer{out: out, level: level, jobs: make(chan *job), order: make(chan *job, 2*workers), done: make(chan struct{})}
+	w := &Writer{out: out, jobs: make(chan *job), order: make(chan *job, 2*workers), done: make(chan struct{})}
 	for range workers {
 		w.work.Go(w.compress)
 	}
@@ -64,7 +63,7 @@ func (w *Writer) compress() {
 		if j.with != nil {
 			j.with(j.block)
 		}
-		j.frame = encoders[w.level]().EncodeAll(j.block, Buffer(0))
+		j.frame = encoder().EncodeAll(j.block, Buffer(0))
 		close(j.ready)
 	}
 }
