@@ -2,11 +2,13 @@ package tests
 
 import (
 	"archive/tar"
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -165,12 +167,24 @@ func TestQuestionsAreAnsweredOverSealedMonthsAsBefore(t *testing.T) {
 	for _, r := range p.rows() {
 		questions = append(questions, []string{"diagnose", r.RunID, "--json"}, []string{"diagnose", r.RunID})
 	}
-	p.query("sessions") // closes what the past left, which signs
+	transcript := transcriptOf(p, calls)
+	questions = append(questions, []string{"report"}, []string{"report", "--session", "winter", "--limit", "1"}, []string{"ui"}, []string{"ui", "--until", "2025-01-15"},
+		[]string{"audit", transcript, "--all"}, []string{"audit", transcript, "--all", "--json"},
+		[]string{"check", "--since", "2024-01-01"}, []string{"check", "--until", "2025-02-01", "--json"}, []string{"check", "--session", "winter"})
+	ask := func(q []string) ran {
+		if q[0] == "ui" {
+			return p.uiAnswers(q[1:]...)
+		}
+		return p.query(q...)
+	}
+	p.query("sessions")          // closes what the past left, which signs
+	p.query("audit", transcript) // learns the turns, which others show from then on
 	before := map[string]ran{}
 	for _, q := range questions {
-		before[fmt.Sprint(q)] = p.query(q...)
-		if got := before[fmt.Sprint(q)]; got.code != 0 {
-			t.Fatalf("%v: status %d\n%s", q, got.code, got.stderr)
+		want := map[string]int{"audit": 3, "check": 3}[q[0]] // both find something
+		before[fmt.Sprint(q)] = ask(q)
+		if got := before[fmt.Sprint(q)]; got.code != want {
+			t.Fatalf("%v: status %d\n%s%s", q, got.code, got.stdout, got.stderr)
 		}
 	}
 	p.archived(0)
@@ -185,11 +199,12 @@ func TestQuestionsAreAnsweredOverSealedMonthsAsBefore(t *testing.T) {
 		t.Errorf("hot rows: %+v", hot)
 	}
 	p.whole(idsOfCalls(calls))
-	// Where in which file its line stands is the only thing that another answer may be.
-	place := regexp.MustCompile(`(?m)^ledger +(ledger\.jsonl|archive/\d{4}-\d\d/ledger\.jsonl\.zst):\d+, `)
+	// Another answer may be only: where in which file a line stands, and of a page when it was made, its nonce, and the size of
+	// the ledger by which a live one knows what it has seen.
+	place := regexp.MustCompile(`(?m)^ledger +(?:ledger\.jsonl|archive/\d{4}-\d\d/ledger\.jsonl\.zst):\d+, |(?:Made|As of) \S+Z|nonce[-=]["\w]+|^follow\(.*\);$`)
 	for _, q := range questions {
-		got, was := p.query(q...), before[fmt.Sprint(q)]
-		got.stdout, was.stdout = place.ReplaceAllString(got.stdout, "ledger "), place.ReplaceAllString(was.stdout, "ledger ")
+		got, was := ask(q), before[fmt.Sprint(q)]
+		got.stdout, was.stdout = place.ReplaceAllString(got.stdout, ""), place.ReplaceAllString(was.stdout, "")
 		if got != was {
 			t.Errorf("%v: status %d\n%s%s\nnot\n%s", q, got.code, got.stdout, got.stderr, before[fmt.Sprint(q)].stdout)
 		}
@@ -237,6 +252,65 @@ func TestQuestionsAreAnsweredOverSealedMonthsAsBefore(t *testing.T) {
 	if _, err := os.Stat(objectPath(p.data, sha256Hex("only January\n"))); err == nil {
 		t.Error("a sealed object is still hot")
 	}
+}
+
+// transcriptOf is what an agent may have kept of calls: of one another result, one that is not on the record, and a claim.
+func transcriptOf(p *place, calls []pastCall) string {
+	var messages []object
+	tell := func(c pastCall) {
+		messages = append(messages,
+			object{"role": "assistant", "content": []object{{"type": "tool_use", "id": c.id, "name": "say", "input": json.RawMessage(c.args)}}},
+			object{"role": "user", "content": []object{{"type": "tool_result", "tool_use_id": c.id, "content": c.out}}})
+	}
+	for i, c := range calls {
+		if i == 3 {
+			c.out = "something else\n"
+		}
+		tell(c)
+	}
+	tell(pastCall{id: "toolu_none", args: `{"n":0}`, out: "invented\n"})
+	messages = append(messages, object{"role": "assistant", "content": "All tests pass."})
+	return p.writeOutside("messages.json", toJSON(object{"messages": messages}))
+}
+
+var objectLink = regexp.MustCompile(`object/[0-9a-f]{64}`)
+
+// uiAnswers are the page of ui and every object that it links to.
+func (p *place) uiAnswers(args ...string) ran {
+	p.t.Helper()
+	cmd := p.on(exec.Command(toolrun, append(append([]string{"ui"}, args...), "--data", p.data)...))
+	cmd.Dir, cmd.Env = p.root, p.env
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	address, _ := bufio.NewReader(out).ReadString('\n')
+	get := func(path string) string {
+		res, err := http.Get(strings.TrimSpace(address) + path)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		if err != nil || res.StatusCode != http.StatusOK {
+			p.t.Fatalf("ui: %s: %s, %v\n%s", path, res.Status, err, body)
+		}
+		return string(body)
+	}
+	answers := get("")
+	links := objectLink.FindAllString(answers, -1)
+	if len(links) == 0 {
+		p.t.Errorf("the page links to no object:\n%s", answers)
+	}
+	for _, link := range links {
+		answers += link + ": " + get(link) + "\n"
+	}
+	return ran{stdout: answers}
 }
 
 func TestStockProgramsReadAnArchive(t *testing.T) {
