@@ -19,7 +19,8 @@ import (
 )
 
 // repairCuts makes the file of cuts anew out of the manifests, if it is not what they say: the parts whose seals were signed,
-// in the order of their seals. All but the last were made; whether that was, the ledger itself tells.
+// in the order of their seals. All but the last were made; whether that was, the ledger itself tells. Lines of a pruned part
+// may be hot again, and then in a further part.
 func (d *Dir) repairCuts() error {
 	if refs, err := d.Months(); err != nil || len(refs) == 0 {
 		return err
@@ -37,6 +38,10 @@ func (d *Dir) repairCuts() error {
 	if err != nil {
 		return err
 	}
+	hot, err := ledger.OpenHot(d.path)
+	if err == nil { // else nobody knows what is hot
+		defer hot.Close()
+	}
 	var cuts []ledger.Cut
 	for _, seal := range seals {
 		p, err := d.months.part(month.Ref{Month: seal.Month, Part: seal.Part})
@@ -46,11 +51,22 @@ func (d *Dir) repairCuts() error {
 		if len(p.Ranges) == 0 {
 			continue
 		}
+		if p.Pruned && hot != nil {
+			back, err := putBack(p, hot)
+			if err != nil {
+				return fmt.Errorf("make %s anew: %w", ledger.CutsName, err)
+			}
+			if back {
+				continue
+			}
+		}
 		first, err := firstOf(p)
 		if err != nil {
 			return fmt.Errorf("make %s anew: %w", ledger.CutsName, err)
 		}
-		cuts = append(cuts, p.Cut(hex.EncodeToString(first.Hash[:]), first.Length))
+		cut := p.Cut(hex.EncodeToString(first.Hash[:]), first.Length)
+		cuts = slices.DeleteFunc(cuts, func(c ledger.Cut) bool { return overlap(&c, &cut) }) // of a pruned part
+		cuts = append(cuts, cut)
 	}
 	have, err := ledger.ReadCuts(d.path)
 	same := func(a, b ledger.Cut) bool {
@@ -60,6 +76,13 @@ func (d *Dir) repairCuts() error {
 		return nil
 	}
 	return ledger.WriteCuts(d.path, cuts)
+}
+
+// overlap tells whether two cuts are of the same month and a line is in both.
+func overlap(a, b *ledger.Cut) bool {
+	return a.Month == b.Month && slices.ContainsFunc(a.Ranges, func(r ledger.Range) bool {
+		return slices.ContainsFunc(b.Ranges, func(q ledger.Range) bool { return r.Line < q.Line+q.Lines && q.Line < r.Line+r.Lines })
+	})
 }
 
 // repairIndexes makes the indexes of sealed months anew that are missing or damaged.

@@ -37,7 +37,13 @@ func (s *sealer) resume() error {
 	}
 	order := map[month.Ref]int{}
 	for i := range cuts {
-		order[refOf(&cuts[i])] = i - len(cuts)
+		ref := refOf(&cuts[i])
+		order[ref] = i - len(cuts)
+		if !slices.Contains(refs, ref) {
+			if err := s.forgetCut(ref); err != nil { // its lines were put back, for it is gone
+				return err
+			}
+		}
 	}
 	slices.SortStableFunc(refs, func(a, b month.Ref) int { return order[a] - order[b] })
 	for _, ref := range refs {
@@ -72,6 +78,9 @@ func (s *sealer) resumePart(ref month.Ref) error {
 	seal, err := s.sealOf(ref, p.SHA256)
 	if err != nil || seal != nil && len(c.Ranges) == 0 {
 		return err // of a part without lines nothing tells that it is done, but it is
+	}
+	if p.Pruned {
+		return s.resumePruned(p, c)
 	}
 	x, err := p.Index()
 	if err != nil {

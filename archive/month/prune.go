@@ -87,6 +87,34 @@ func (p *Part) Leaves() ([]evidence.Leaf, error) {
 	return leaves, nil
 }
 
+// CompareLeaves is Compare of a part that was pruned: of its lines nothing is there but the leaves.
+func CompareLeaves(p *Part, c *Content) error {
+	leaves, err := p.Leaves()
+	if err != nil {
+		return err
+	}
+	differs := fmt.Errorf("hold %v against its leaves: %w: lines of %q", p.Ref, ErrDiffers, c.Hot.Path)
+	for _, r := range c.Ranges {
+		at, ok := c.Hot.Place(r.Offset)
+		if !ok {
+			return differs
+		}
+		for leaf, err := range evidence.Leaves(io.NewSectionReader(c.Hot, at, r.Bytes)) {
+			if err != nil {
+				return err
+			}
+			if len(leaves) == 0 || leaf.Hash != leaves[0].Hash {
+				return differs
+			}
+			leaves = leaves[1:]
+		}
+	}
+	if len(leaves) > 0 {
+		return differs
+	}
+	return nil
+}
+
 // Restore writes what a part holds into a folder as it lay in the data directory: its lines are appended to ledger.jsonl,
 // traces and objects come into runs and store. Each file is held against its hash in the manifest first.
 func (p *Part) Restore(ctx context.Context, dir string) error {
