@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -19,13 +20,23 @@ func (r *refusal) Error() string { return r.why }
 // errBusy refuses a connection beyond maxOpen.
 var errBusy = &refusal{fmt.Sprintf("%d connections are open", maxOpen)}
 
-// resolver is Go's own, whose look-ups end with their context.
-var resolver = &net.Resolver{PreferGo: true}
+// resolver is Go's own, whose look-ups end with their context; hostsFile is the same without name servers.
+var (
+	resolver  = &net.Resolver{PreferGo: true}
+	hostsFile = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("no name server is asked")
+	}}
+)
 
 // Lookup gives the addresses of a name by the host's /etc/hosts and name servers. The name is taken as a whole: no search
-// domain is tried.
-func Lookup(ctx context.Context, name string) ([]netip.Addr, error) {
-	list, err := resolver.LookupNetIP(ctx, "ip", name+".")
+// domain is tried. The dot at its end says so, but package net finds no name of one label in /etc/hosts that has it.
+func Lookup(ctx context.Context, name string) (list []netip.Addr, err error) {
+	if !strings.Contains(name, ".") {
+		list, err = hostsFile.LookupNetIP(ctx, "ip", name)
+	}
+	if len(list) == 0 {
+		list, err = resolver.LookupNetIP(ctx, "ip", name+".")
+	}
 	for i, a := range list {
 		list[i] = a.Unmap() // how package net gives the IPv4 addresses of /etc/hosts
 	}
