@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"toolrun/archive"
+	"toolrun/archive/internal/skip"
 	"toolrun/archive/redact"
 )
 
@@ -20,7 +21,7 @@ func smallDisk(t *testing.T, size string) (dir string) {
 	t.Helper()
 	at := t.TempDir()
 	if err := unix.Mount("tmpfs", at, "tmpfs", 0, "mode=0700,size="+size); err != nil {
-		t.Skip("mount: ", err)
+		skip.For(t, "mount: ", err)
 	}
 	t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
 	return filepath.Join(at, "data")

@@ -152,7 +152,7 @@ func TestTheNetworkIsLoopbackOnlyAndEmptyForEachCall(t *testing.T) {
 }
 
 func TestAToolIsNotRootOutside(t *testing.T) {
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 { // the tests are run as an ordinary user too, on purpose
 		t.Skip("only root can run a tool as somebody else")
 	}
 	b, work := testBox(t, func(p *Profile) { p.UID, p.GID = 1234, 1235 })

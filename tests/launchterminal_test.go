@@ -159,7 +159,7 @@ func TestAShellCanStopAndContinueALaunch(t *testing.T) {
 	t.Parallel()
 	bash, err := exec.LookPath("bash")
 	if err != nil {
-		t.Skip("no bash")
+		skipFor(t, "needs bash")
 	}
 	p := launchPlace(t)
 	p.agent("claude", asks)

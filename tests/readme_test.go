@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,7 +35,7 @@ func TestLoopsOfTheReadmeDoWhatItSays(t *testing.T) {
 				}
 			}
 			if program == "" {
-				t.Skipf("no %s", loop.programs)
+				skipFor(t, fmt.Sprintf("needs one of %q", loop.programs))
 			}
 			p := launchPlace(t)
 			p.write("notes.txt", "buy milk\n", 0o644)

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"toolrun/archive/internal/skip"
 )
 
 // The source of Go holds digests, UUIDs, base64, certificates, words that begin like tokens, and a few private keys for
@@ -19,7 +21,7 @@ func TestGoSourceStaysButForPrivateKeys(t *testing.T) {
 	}
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
-		t.Skip("no go command:", err)
+		skip.For(t, "no go command: ", err)
 	}
 	key := regexp.MustCompile(`(-----BEGIN [A-Z ]*PRIVATE KEY-----)[^-]+(-----END)`)
 	r := New(nil)

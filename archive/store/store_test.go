@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math/rand/v2"
@@ -18,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"toolrun/archive/internal/skip"
 	"toolrun/archive/redact"
 )
 
@@ -243,14 +245,14 @@ func TestSyncCallbackLearnsOfEveryPath(t *testing.T) {
 func TestWithoutCallbackFileIsSyncedBeforeRenameAndDirectoryAfter(t *testing.T) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {
-		t.Skip("no strace")
+		skip.For(t, err)
 	}
 	dir := filepath.Join(t.TempDir(), "store")
 	trace := filepath.Join(t.TempDir(), "trace")
 	cmd := exec.Command(strace, "-f", "-y", "-o", trace, "-e", "trace=fsync,fdatasync,rename,renameat,renameat2", os.Args[0], "-test.run=^TestHelper$")
 	cmd.Env = append(os.Environ(), "STORE_HELPER=sync", "STORE_DIR="+dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Skipf("strace: %v: %s", err, out)
+		skip.For(t, fmt.Sprintf("strace: %v: %s", err, out))
 	}
 	b, _ := os.ReadFile(trace)
 	hash := sum("durable")
@@ -349,7 +351,7 @@ func TestFullDiskLeavesNothingBehindAndRecovers(t *testing.T) {
 		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}}
 	out, err := cmd.CombinedOutput()
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) || bytes.Contains(out, []byte("--- SKIP")) {
-		t.Skipf("no mount namespace: %v %s", err, out)
+		skip.For(t, fmt.Sprintf("no mount namespace: %v %s", err, out))
 	}
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -374,7 +376,7 @@ func TestHelper(t *testing.T) {
 		select {}
 	case "full":
 		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=512k"); err != nil {
-			t.Skip(err)
+			skip.For(t, err)
 		}
 		fullDisk(t, Open(filepath.Join(dir, "store"), func(string) {}))
 	}
