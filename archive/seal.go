@@ -90,7 +90,8 @@ type sealer struct {
 	d     *Dir
 	ctx   context.Context
 	made  []*month.Manifest
-	dirty bool // something is hot that is sealed
+	dirty bool  // something is hot that is sealed
+	free  int64 // bytes of the file system of archive, when a part was begun
 }
 
 func (s *sealer) beside() string { return filepath.Join(s.d.months.folder, besideName) }
@@ -160,11 +161,17 @@ func (s *sealer) seal(hot *ledger.Hot, m string, ranges []ledger.Range, runs []m
 	}
 	defer signed.Close()
 	c := &month.Content{Ref: ref, Now: s.d.now(), Hot: hot, Ranges: ranges, Runs: runs, Store: s.d.Store, Signed: signed, Progress: s.Progress}
+	if err := s.room(c); err != nil {
+		return fmt.Errorf("seal %v: %w", ref, err)
+	}
 	folder := filepath.Join(s.beside(), m)
 	if err := mkdir(folder); err != nil {
 		return err
 	}
 	manifest, err := month.Write(s.ctx, folder, c)
+	if errors.Is(err, month.ErrSpace) || errors.Is(err, unix.ENOSPC) {
+		return fmt.Errorf("seal %v: %w", ref, s.noRoom(c, s.beside(), s.free))
+	}
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,9 @@ func (s *sealer) resumePruned(p *month.Part, c *month.Content) error {
 	if err := month.CompareLeaves(p, c); err != nil {
 		return err
 	}
+	if err := s.room(c); err != nil {
+		return err
+	}
 	s.Say("%v: its lines, which were pruned, are in an older ledger that was put back: they are taken out again", p.Ref)
 	return s.finish(c, c.Hot)
 }

@@ -110,6 +110,9 @@ func (s *sealer) resumePart(ref month.Ref) error {
 	if err != nil {
 		return err
 	}
+	if err := s.room(c); err != nil {
+		return err
+	}
 	if err := s.finish(c, hot); err != nil {
 		return err
 	}

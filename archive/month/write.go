@@ -35,6 +35,7 @@ type Content struct {
 	Runs   []Run          // in the order in which they are kept
 	Store  *store.Store
 	Signed Signed
+	Leave  int64 // what has to stay free on the file system; 0: nothing
 	// Progress is told what was done so far of a step, in bytes.
 	Progress func(step string, done, total int64)
 }
@@ -95,7 +96,7 @@ func (w *writing) file(name string, write func(io.Writer) error) (File, error) {
 		return File{}, err
 	}
 	defer f.Close()
-	out := &output{f: f, sum: sha256.New()}
+	out := &output{f: f, sum: sha256.New(), leave: w.Leave}
 	if err := write(out); err != nil {
 		return File{}, err
 	}
@@ -107,12 +108,18 @@ func (w *writing) file(name string, write func(io.Writer) error) (File, error) {
 
 // output is a file that is written and hashed.
 type output struct {
-	f   *os.File
-	sum hash.Hash
-	n   int64
+	f     *os.File
+	sum   hash.Hash
+	n     int64
+	leave int64
 }
 
 func (o *output) Write(b []byte) (int, error) {
+	if o.leave > 0 {
+		if free, known := Free(o.f.Name()); known && free < o.leave+int64(len(b)) {
+			return 0, ErrSpace
+		}
+	}
 	o.sum.Write(b)
 	o.n += int64(len(b))
 	for rest := b; len(rest) > 0; {
