@@ -7,17 +7,18 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
+	"path/filepath"
 	"time"
 
+	"toolrun/archive/internal/socket"
 	"toolrun/archive/ledger"
 )
 
 const (
 	// maxLineBytes bounds a question or an answer on the socket.
 	maxLineBytes = 64 << 10
-	// askWait bounds how long a peer may take to say what it wants.
-	askWait = 10 * time.Second
+	// sendWait bounds how long the other end may take to read an answer, or to send its own.
+	sendWait = 10 * time.Second
 	// takeWait bounds how long the holder may take to put an answer on the record.
 	takeWait = time.Minute
 )
@@ -46,12 +47,7 @@ var ErrRefused = errors.New("the answer was not taken")
 // Send answers for a held call and returns when the answer is on the record. Errors that are not ErrRefused say that the
 // holder could not be asked, or did not say.
 func (e *Entry) Send(dataDir string, yes bool, reason string) error {
-	dir, err := openDir(dataDir)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	conn, err := dial(dir, e.RunID)
+	conn, err := socket.Dial(filepath.Join(dataDir, DirName), e.RunID)
 	if err != nil {
 		return fmt.Errorf("the process that holds call %s does not answer: %w", e.ToolCallID, err)
 	}
@@ -67,7 +63,7 @@ func (e *Entry) Send(dataDir string, yes bool, reason string) error {
 	if len(line) >= maxLineBytes {
 		return fmt.Errorf("%w: the reason is too long", ErrRefused)
 	}
-	conn.SetDeadline(time.Now().Add(takeWait + askWait))
+	conn.SetDeadline(time.Now().Add(takeWait + sendWait))
 	if _, err := conn.Write(append(line, '\n')); err != nil {
 		return err
 	}
@@ -81,13 +77,9 @@ func (e *Entry) Send(dataDir string, yes bool, reason string) error {
 	return nil
 }
 
-func dial(dir *os.File, run string) (*net.UnixConn, error) {
-	return net.DialUnix("unix", nil, &net.UnixAddr{Name: socketAddress(dir, run), Net: "unix"})
-}
-
 // listens says whether the holder of a run's calls is there.
-func listens(dir *os.File, run string) bool {
-	conn, err := dial(dir, run)
+func listens(folder, run string) bool {
+	conn, err := socket.Dial(folder, run)
 	if err != nil {
 		return false
 	}
@@ -98,11 +90,12 @@ func listens(dir *os.File, run string) bool {
 // serve takes one answer from one connection.
 func (d *Desk) serve(conn *net.UnixConn) {
 	// Who asks is looked at before it is asked: it waits for us, so that it is still there and still the same.
-	by, err := peerOf(conn)
+	uid, pid, err := socket.Peer(conn)
 	if err != nil {
 		reply(conn, err)
 		return
 	}
+	by := Process(uid, pid)
 	line, err := bufio.NewReader(io.LimitReader(conn, maxLineBytes)).ReadBytes('\n')
 	if err != nil {
 		return // it only looked whether we are here, or says nothing
@@ -120,7 +113,7 @@ func reply(conn *net.UnixConn, err error) {
 	if err != nil {
 		r.Why = err.Error()
 	}
-	conn.SetWriteDeadline(time.Now().Add(askWait))
+	conn.SetWriteDeadline(time.Now().Add(sendWait))
 	line, _ := json.Marshal(r)            // of strings
 	_, _ = conn.Write(append(line, '\n')) // whoever is gone misses it
 }

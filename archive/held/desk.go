@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"toolrun/archive/internal/socket"
 	"toolrun/archive/ledger"
 )
 
@@ -21,19 +21,16 @@ type Desk struct {
 	dataDir, runID string
 	now            func() time.Time
 
-	mu       sync.Mutex
-	dir      *os.File // pending/, while listener is there
-	listener *net.UnixListener
-	held     map[string]*Held // by tool_call_id
-	next     int
-	closed   bool
-	conns    map[*net.UnixConn]struct{}
-	serving  sync.WaitGroup
+	mu     sync.Mutex
+	server *socket.Server   // nil before the first call
+	held   map[string]*Held // by tool_call_id
+	next   int
+	closed bool
 }
 
 // NewDesk is the desk of a run.
 func NewDesk(dataDir, runID string, now func() time.Time) *Desk {
-	return &Desk{dataDir: dataDir, runID: runID, now: now, held: make(map[string]*Held), conns: make(map[*net.UnixConn]struct{})}
+	return &Desk{dataDir: dataDir, runID: runID, now: now, held: make(map[string]*Held)}
 }
 
 // Answer is what a person said.
@@ -73,13 +70,13 @@ func (d *Desk) Hold(c Call, expires time.Time) (*Held, error) {
 		return nil, fmt.Errorf("hold a call: %w", err)
 	}
 	d.next++
-	name := d.runID + "." + strconv.Itoa(d.next) + callSuffix
+	folder, name := filepath.Join(d.dataDir, DirName), d.runID+"."+strconv.Itoa(d.next)+callSuffix
 	offered := make(chan Answer, 1)
 	h := &Held{
-		Call: c, Answers: offered, desk: d, path: filepath.Join(d.dir.Name(), name), shown: shown, expires: expires,
+		Call: c, Answers: offered, desk: d, path: filepath.Join(folder, name), shown: shown, expires: expires,
 		offered: offered, done: make(chan struct{}),
 	}
-	if err := writeFile(filepath.Join(d.dir.Name(), "."+name), h.path, line); err != nil {
+	if err := writeFile(filepath.Join(folder, "."+name), h.path, line); err != nil {
 		return nil, fmt.Errorf("hold a call: %w", err)
 	}
 	d.held[c.ToolCallID.String()] = h
@@ -112,78 +109,25 @@ func (h *Held) Close(why string) {
 }
 
 // listen makes the folder and the socket, once. Whoever may enter the folder may ask; who asks is looked at.
-func (d *Desk) listen() error {
+func (d *Desk) listen() (err error) {
 	if d.closed {
 		return errors.New("the run has ended")
 	}
-	if d.listener != nil {
-		return nil
+	if d.server == nil {
+		d.server, err = socket.Listen(filepath.Join(d.dataDir, DirName), d.runID, d.serve)
 	}
-	path := filepath.Join(d.dataDir, DirName)
-	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	dir, err := openDir(d.dataDir)
-	if err != nil {
-		return err
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socketAddress(dir, d.runID), Net: "unix"})
-	if err != nil {
-		dir.Close()
-		return fmt.Errorf("listen in %q: %w", path, err)
-	}
-	l.SetUnlinkOnClose(false) // Close does, by the name that stays
-	if err := os.Chmod(filepath.Join(path, d.runID+socketSuffix), 0o600); err != nil {
-		return errors.Join(err, l.Close(), dir.Close())
-	}
-	d.dir, d.listener = dir, l
-	go d.accept(l)
-	return nil
-}
-
-func (d *Desk) accept(l *net.UnixListener) {
-	for {
-		conn, err := l.AcceptUnix()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			time.Sleep(10 * time.Millisecond) // no descriptors left, for a moment
-			continue
-		}
-		d.mu.Lock()
-		if d.closed {
-			d.mu.Unlock()
-			conn.Close()
-			return
-		}
-		conn.SetReadDeadline(time.Now().Add(askWait))
-		d.conns[conn] = struct{}{}
-		d.mu.Unlock()
-		d.serving.Go(func() {
-			d.serve(conn)
-			conn.Close()
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			delete(d.conns, conn)
-		})
-	}
+	return err
 }
 
 // Close ends the desk. All that was held has been closed; who was answered gets to know it.
 func (d *Desk) Close() error {
 	d.mu.Lock()
 	d.closed = true
-	l, dir := d.listener, d.dir
-	for conn := range d.conns {
-		conn.SetReadDeadline(time.Now())
-	}
+	server := d.server
 	d.mu.Unlock()
-	if l == nil {
+	if server == nil {
 		return nil
 	}
-	err := l.Close()
-	d.serving.Wait()
-	dir.Close()
+	err := server.Close(func(conn *net.UnixConn) { conn.SetReadDeadline(time.Now()) })
 	return errors.Join(err, Remove(d.dataDir, d.runID))
 }

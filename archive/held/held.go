@@ -33,8 +33,7 @@ import (
 const DirName = "pending"
 
 const (
-	socketSuffix = ".sock"
-	callSuffix   = ".json"
+	callSuffix = ".json"
 
 	// maxCallBytes bounds a file that is read: arguments are at most a line of 16 MiB, and stand in argv again.
 	maxCallBytes = 64 << 20
@@ -83,32 +82,28 @@ func hashOf(b []byte) string {
 // List gives the calls that are held now, the oldest first: those whose holder listens. A file that cannot be read is
 // passed over, and so is one that is no file of ours.
 func List(dataDir string) ([]Entry, error) {
-	dir, err := openDir(dataDir)
+	folder := filepath.Join(dataDir, DirName)
+	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil, err
-	}
 	var list []Entry
 	alive := make(map[string]bool)
-	for _, name := range names {
-		run, ok := runOf(name)
-		if !ok || !strings.HasSuffix(name, callSuffix) {
+	for _, file := range entries {
+		run, ok := runOf(file.Name())
+		if !ok || !strings.HasSuffix(file.Name(), callSuffix) {
 			continue
 		}
 		if _, asked := alive[run]; !asked {
-			alive[run] = listens(dir, run)
+			alive[run] = listens(folder, run)
 		}
 		if !alive[run] {
 			continue
 		}
-		if e, err := read(filepath.Join(dir.Name(), name)); err == nil && e.RunID == run {
+		if e, err := read(filepath.Join(folder, file.Name())); err == nil && e.RunID == run {
 			list = append(list, e)
 		}
 	}
@@ -168,15 +163,6 @@ func Remove(dataDir, runID string) error {
 func runOf(name string) (run string, ok bool) {
 	run, rest, ok := strings.Cut(strings.TrimPrefix(name, "."), ".")
 	return run, ok && run != "" && rest != ""
-}
-
-// openDir opens pending/ where it is there.
-func openDir(dataDir string) (*os.File, error) { return os.Open(filepath.Join(dataDir, DirName)) }
-
-// socketAddress names the socket of a run by the open folder: the path of a data directory may be longer than the 107
-// bytes that an address holds (unix(7)).
-func socketAddress(dir *os.File, run string) string {
-	return fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), run+socketSuffix)
 }
 
 // Facts is what a person must see before the call may run, each with its name. At most maxChars of arguments and of argv

@@ -15,6 +15,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"toolrun/archive/internal/socket"
 	"toolrun/archive/ledger"
 	"toolrun/archive/redact"
 )
@@ -295,7 +296,13 @@ func TestWhatADeadHolderLeftIsNotListedAndCanBeRemoved(t *testing.T) {
 	d, dir := newDesk(t)
 	hold(t, d, "c")
 	e := only(t, dir)
-	d.listener.Close() // as a kill does; the files stay
+	// As after a kill: nobody listens, and the files are there.
+	folder, aside := filepath.Join(dir, DirName), filepath.Join(dir, "aside")
+	for _, err := range []error{os.Rename(folder, aside), d.Close(), os.Rename(aside, folder)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	if list, err := List(dir); len(list) != 0 || err != nil {
 		t.Errorf("%v, %v", list, err)
 	}
@@ -311,20 +318,18 @@ func TestWhatADeadHolderLeftIsNotListedAndCanBeRemoved(t *testing.T) {
 	if err := Remove(dir, d.runID); err != nil {
 		t.Error(err)
 	}
-	d.listener = nil // its Close is done
+	if left, err := os.ReadDir(folder); len(left) > 0 || err != nil {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	d.server = nil // its Close is done
 }
 
 func TestWhoSaysNothingOrNonsenseKeepsNobodyFromAnswering(t *testing.T) {
 	d, dir := newDesk(t)
 	h := hold(t, d, "c")
 	e := only(t, dir)
-	open, err := openDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer open.Close()
 	for _, line := range []string{"", "\n", "{\"call\":\n", "null\n", strings.Repeat("x", 1<<17), `{"call":"c","shown":"` + e.shown + `","answer":"maybe"}` + "\n"} {
-		conn, err := dial(open, e.RunID)
+		conn, err := socket.Dial(filepath.Join(dir, DirName), e.RunID)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,25 +9,22 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"toolrun/archive/internal/socket"
 )
 
 // DirName is the folder of the sockets in a data directory; each is <run_id>.sock.
 const DirName = "watch"
 
 const (
-	socketSuffix = ".sock"
-	askWait      = 2 * time.Second        // for a request, and for its first answer
+	answerWait   = 2 * time.Second        // for the list of calls
 	closeWait    = 500 * time.Millisecond // for who does not read, at the end of the run
 	maxLineBytes = 64 << 10
 )
@@ -58,103 +55,31 @@ type request struct {
 
 // Listener serves the watchers of one run.
 type Listener struct {
-	path     string
-	listener *net.UnixListener
-	source   Source
-
-	mu      sync.Mutex
-	conns   map[*net.UnixConn]struct{}
-	closed  bool
-	serving sync.WaitGroup
+	source Source
+	server *socket.Server
 }
 
 // Listen makes the socket of a run.
-func Listen(dataDir, runID string, source Source) (*Listener, error) {
-	path := filepath.Join(dataDir, DirName)
-	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
-	}
-	dir, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: address(dir, runID), Net: "unix"})
-	if err != nil {
-		return nil, fmt.Errorf("listen in %q: %w", path, err)
-	}
-	l.SetUnlinkOnClose(false) // Close does, by the name that stays
-	s := &Listener{path: filepath.Join(path, runID+socketSuffix), listener: l, source: source, conns: make(map[*net.UnixConn]struct{})}
-	if err := os.Chmod(s.path, 0o600); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	go s.accept()
-	return s, nil
-}
-
-// address names a socket by the open folder: a path may be longer than the 107 bytes that an address holds (unix(7)).
-func address(dir *os.File, runID string) string {
-	return fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), runID+socketSuffix)
+func Listen(dataDir, runID string, source Source) (_ *Listener, err error) {
+	l := &Listener{source: source}
+	l.server, err = socket.Listen(filepath.Join(dataDir, DirName), runID, l.serve)
+	return l, err
 }
 
 // Close ends all watching and removes the socket. Every call has ended; who watched one gets the end of its output.
-func (s *Listener) Close() error {
-	s.mu.Lock()
-	s.closed = true
-	for conn := range s.conns {
-		conn.SetDeadline(time.Now().Add(closeWait))
-	}
-	s.mu.Unlock()
-	err := s.listener.Close()
-	s.serving.Wait()
-	return errors.Join(err, gone(os.Remove(s.path)))
+func (l *Listener) Close() error {
+	return l.server.Close(func(conn *net.UnixConn) { conn.SetDeadline(time.Now().Add(closeWait)) })
 }
 
 // Remove takes away what a run left behind that has ended.
 func Remove(dataDir, runID string) error {
-	return gone(os.Remove(filepath.Join(dataDir, DirName, runID+socketSuffix)))
+	return socket.Remove(filepath.Join(dataDir, DirName), runID)
 }
 
-func gone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
-func (s *Listener) accept() {
-	for {
-		conn, err := s.listener.AcceptUnix()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			time.Sleep(10 * time.Millisecond) // no descriptors left, for a moment
-			continue
-		}
-		s.mu.Lock()
-		if s.closed {
-			s.mu.Unlock()
-			conn.Close()
-			return
-		}
-		s.conns[conn] = struct{}{}
-		s.mu.Unlock()
-		s.serving.Go(func() {
-			s.serve(conn)
-			conn.Close()
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			delete(s.conns, conn)
-		})
-	}
-}
-
-func (s *Listener) serve(conn *net.UnixConn) {
-	if !ours(conn) {
+func (l *Listener) serve(conn *net.UnixConn) {
+	if _, _, err := socket.Peer(conn); err != nil {
 		return
 	}
-	conn.SetReadDeadline(time.Now().Add(askWait))
 	line, err := bufio.NewReader(io.LimitReader(conn, maxLineBytes)).ReadBytes('\n')
 	var r request
 	if err != nil || json.Unmarshal(line, &r) != nil {
@@ -162,8 +87,8 @@ func (s *Listener) serve(conn *net.UnixConn) {
 	}
 	if r.Call == "" {
 		list := json.NewEncoder(conn)
-		conn.SetWriteDeadline(time.Now().Add(askWait))
-		for _, c := range s.source.Running() {
+		conn.SetWriteDeadline(time.Now().Add(answerWait))
+		for _, c := range l.source.Running() {
 			if list.Encode(c) != nil {
 				return
 			}
@@ -176,52 +101,33 @@ func (s *Listener) serve(conn *net.UnixConn) {
 		defer close(left)
 		io.Copy(io.Discard, conn)
 	}()
-	s.source.Copy(r.Call, conn, left, r.Follow)
+	l.source.Copy(r.Call, conn, left, r.Follow)
 	conn.CloseWrite()
 	conn.CloseRead()
 	<-left
 }
 
-// ours tells whether the other end is a process of our own user, or of root.
-func ours(conn *net.UnixConn) bool {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return false
-	}
-	var cred *unix.Ucred
-	if ctl := raw.Control(func(fd uintptr) {
-		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); ctl != nil || err != nil {
-		return false
-	}
-	return int(cred.Uid) == os.Geteuid() || cred.Uid == 0
-}
-
 // Running are the calls that run in a data directory now, of all runs.
 func Running(dataDir string) ([]Call, error) {
-	dir, err := os.Open(filepath.Join(dataDir, DirName))
+	folder := filepath.Join(dataDir, DirName)
+	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil, err
-	}
 	var list []Call
-	for _, name := range names {
-		run, ok := strings.CutSuffix(name, socketSuffix)
+	for _, e := range entries {
+		run, ok := strings.CutSuffix(e.Name(), socket.Suffix)
 		if !ok {
 			continue
 		}
-		conn, err := ask(dir, run, request{})
+		conn, err := ask(folder, run, request{})
 		if err != nil {
 			continue // a run that has died, or is about to end
 		}
-		conn.SetReadDeadline(time.Now().Add(askWait))
+		conn.SetReadDeadline(time.Now().Add(answerWait))
 		for d := json.NewDecoder(conn); ; {
 			var c Call
 			if d.Decode(&c) != nil {
@@ -237,16 +143,11 @@ func Running(dataDir string) ([]Call, error) {
 
 // Open connects to the output of a running call. It ends when the call does; it is empty where the call has ended already.
 func Open(dataDir string, c Call, follow bool) (io.ReadCloser, error) {
-	dir, err := os.Open(filepath.Join(dataDir, DirName))
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	return ask(dir, c.RunID, request{Call: c.ToolCallID, Follow: follow})
+	return ask(filepath.Join(dataDir, DirName), c.RunID, request{Call: c.ToolCallID, Follow: follow})
 }
 
-func ask(dir *os.File, run string, r request) (*net.UnixConn, error) {
-	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: address(dir, run), Net: "unix"})
+func ask(folder, run string, r request) (*net.UnixConn, error) {
+	conn, err := socket.Dial(folder, run)
 	if err != nil {
 		return nil, err
 	}
