@@ -8,7 +8,8 @@ import (
 
 // janitor does what calls leave to be done, clearing rooms away and making new ones ahead, one thing after the other, and
 // while no call runs: on a busy machine the same work beside a call would slow it by more than it takes. It does not wait
-// for ever: not longer than janitorDelay, and not with more than janitorBacklog things to do.
+// for ever: not longer than janitorDelay, and not with more than janitorBacklog things to do. Where calls end faster than it
+// clears away, the next ones do their part of it: what waits holds descriptors, processes and memory.
 //
 // It looks at a fixed interval while there has been something to do lately, and sleeps else: so the end of a call, which
 // somebody waits for, wakes nobody.
@@ -17,19 +18,22 @@ type janitor struct {
 	ended   atomic.Int64 // when the last one did, in nanoseconds since start
 	start   time.Time
 
-	mu     sync.Mutex
-	jobs   []func()
-	since  time.Time // when the first of jobs came
-	asleep bool
-	closed bool
-	wake   chan struct{}
-	done   chan struct{}
+	mu      sync.Mutex
+	jobs    []func()
+	since   time.Time // when the first of jobs came
+	helping int       // calls that do a job just now
+	helped  sync.Cond // there is one less
+	asleep  bool
+	closed  bool
+	wake    chan struct{}
+	done    chan struct{}
 }
 
 const (
 	janitorTick    = time.Millisecond
 	janitorDelay   = 100 * time.Millisecond
 	janitorBacklog = 8
+	janitorBound   = 16 // more than that a call does itself before it begins
 	// janitorPause leaves the end of a call to those who wait for its answer.
 	janitorPause = time.Millisecond
 	// janitorIdle is how long it looks in vain before it sleeps.
@@ -38,11 +42,26 @@ const (
 
 func newJanitor() *janitor {
 	j := &janitor{start: time.Now(), asleep: true, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	j.helped.L = &j.mu
 	go j.work()
 	return j
 }
 
-func (j *janitor) begin() { j.running.Add(1) }
+// begin says that a call begins, when it has done what there is to do over janitorBound.
+func (j *janitor) begin() {
+	j.running.Add(1)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for len(j.jobs) > janitorBound {
+		job := j.take()
+		j.helping++
+		j.mu.Unlock()
+		job()
+		j.mu.Lock()
+		j.helping--
+		j.helped.Broadcast()
+	}
+}
 
 func (j *janitor) end() {
 	j.ended.Store(int64(time.Since(j.start)))
@@ -73,6 +92,11 @@ func (j *janitor) settle() {
 	done := make(chan struct{})
 	j.later(func() { close(done) })
 	<-done
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for j.helping > 0 {
+		j.helped.Wait()
+	}
 }
 
 // close does what is left to do and returns when it is done.
@@ -118,8 +142,14 @@ func (j *janitor) next(sleep bool) (job func(), asleep, over bool) {
 	if !quiet && !j.closed && len(j.jobs) <= janitorBacklog && time.Since(j.since) < janitorDelay {
 		return nil, false, false
 	}
+	return j.take(), false, false
+}
+
+// take takes the first job. j.mu is held.
+func (j *janitor) take() (job func()) {
 	job = j.jobs[0]
+	j.jobs[0] = nil // it holds what it has cleared away
 	j.jobs = j.jobs[1:]
 	j.since = time.Now()
-	return job, false, false
+	return job
 }

@@ -1,0 +1,65 @@
+package sandbox
+
+import (
+	"sync/atomic"
+	"testing"
+)
+
+// Without a bound a server that is kept busy by 8 callers ran out of descriptors within seconds.
+func TestCallsDoWhatTheJanitorIsBehindWith(t *testing.T) {
+	j := newJanitor()
+	held, open, did := make(chan struct{}), make(chan struct{}), atomic.Int64{}
+	j.later(func() { close(held); <-open })
+	<-held
+	const behind = 5
+	for range janitorBound + behind {
+		j.later(func() { did.Add(1) })
+	}
+	j.begin()
+	if n := did.Load(); n != behind {
+		t.Errorf("a call did %d jobs before it began, not %d", n, behind)
+	}
+	j.begin()
+	if n := did.Load(); n != behind {
+		t.Errorf("the next one did %d more, with no more than the bound to do", n-behind)
+	}
+	close(open)
+	j.end()
+	j.end()
+	j.settle()
+	if n := did.Load(); n != janitorBound+behind {
+		t.Errorf("%d jobs of %d are done", n, janitorBound+behind)
+	}
+	j.close()
+}
+
+// What a call has begun to do for the janitor is done before those go on that take away what it works on.
+func TestSettledIsWhatCallsDoToo(t *testing.T) {
+	j := newJanitor()
+	held, open := make(chan struct{}), make(chan struct{})
+	j.later(func() { close(held); <-open })
+	<-held
+	begun, end, done := make(chan struct{}), make(chan struct{}), atomic.Bool{}
+	j.later(func() { close(begun); <-end; done.Store(true) })
+	for range janitorBound {
+		j.later(func() {})
+	}
+	go func() { j.begin(); j.end() }()
+	<-begun
+	settled := make(chan bool)
+	go func() { j.settle(); settled <- done.Load() }()
+	close(open)
+	for { // until only what the call does is left
+		j.mu.Lock()
+		left := len(j.jobs)
+		j.mu.Unlock()
+		if left == 0 {
+			break
+		}
+	}
+	close(end)
+	if !<-settled {
+		t.Error("it was settled before the call had done its job")
+	}
+	j.close()
+}
