@@ -56,6 +56,11 @@ type Anomaly struct {
 	Text      string  `json:"text"`
 }
 
+// Columns are the keys of a row that the rules look at where Options.InputMarks is given.
+var Columns = []string{"tool_call_id", "session_id", "tool_name", "risk_class", "status", "attempt", "started_at", "ended_at", "duration_ms", "input_hash",
+	"output_bytes", "estimated_cost_usd", "approval_status", "seq", "run_id", "catalog_sha256", "schema_sha256", "definition_sha256", "flags", "outcome",
+	"exit_code", "signal", "exe_path", "exe_sha256", "enforced", "redactions", "repeat", "payloads", "closed_by"}
+
 // Checker takes rows in the order of seq.
 type Checker struct {
 	limits Limits
@@ -67,7 +72,8 @@ type Checker struct {
 
 	sessions map[string]*session
 	tools    map[string]*tool
-	last     time.Time // the latest ended_at
+	texts    map[string]string // what many sessions have in common: names, ids and hashes, each once
+	last     time.Time         // the latest ended_at
 }
 
 // Options of New.
@@ -83,7 +89,7 @@ type Options struct {
 
 // New makes a checker.
 func New(o Options) *Checker {
-	c := &Checker{limits: o.Limits, zone: o.Zone, now: o.Now, cost: o.Cost, inputs: o.InputMarks, sessions: map[string]*session{}, tools: map[string]*tool{}}
+	c := &Checker{limits: o.Limits, zone: o.Zone, now: o.Now, cost: o.Cost, inputs: o.InputMarks, sessions: map[string]*session{}, tools: map[string]*tool{}, texts: map[string]string{}}
 	if c.cost == nil {
 		c.cost = func(row *ledger.Row) (float64, bool) {
 			if row.EstimatedCostUSD == nil {
@@ -108,6 +114,15 @@ func (c *Checker) report(rule string, row *ledger.Row, value, limit float64, for
 	}
 	c.found = append(c.found, Anomaly{Rule: rule, At: row.StartedAt, Seq: row.Seq, CallID: row.ToolCallID.String(), SessionID: row.SessionID.String(),
 		Tool: row.ToolName.String(), Value: finite(value), Limit: finite(limit), Text: fmt.Sprintf(format, args...)})
+}
+
+// once is s, in the memory of the first string that was equal to it.
+func (c *Checker) once(s string) string {
+	if first, ok := c.texts[s]; ok {
+		return first
+	}
+	c.texts[s] = s
+	return s
 }
 
 func finite(f float64) float64 {

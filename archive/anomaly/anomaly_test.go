@@ -38,11 +38,29 @@ func ledgerOf(n int, change func(i int, row *ledger.Row)) (rows []*ledger.Row) {
 	return rows
 }
 
+// check applies the rules to whole rows, and to what they say that they look at.
 func check(t *testing.T, limits anomaly.Limits, rows []*ledger.Row) []anomaly.Anomaly {
 	t.Helper()
-	c := anomaly.New(anomaly.Options{Limits: limits, Zone: time.FixedZone("test", 3600), Now: noon.Add(24 * time.Hour)})
+	options := anomaly.Options{Limits: limits, Zone: time.FixedZone("test", 3600), Now: noon.Add(24 * time.Hour)}
+	c, ofParts := anomaly.New(options), anomaly.New(options)
+	columns := []ledger.Column{ledger.ColumnOf("input_summary")} // of the marks in it, since there is no InputMarks
+	for _, key := range anomaly.Columns {
+		columns = append(columns, ledger.ColumnOf(key))
+	}
 	for _, row := range rows {
 		c.Add(row)
+		var fields ledger.Fields
+		if !fields.Scan(row.Append(nil)) {
+			t.Fatalf("%s is no line of a ledger", row.Append(nil))
+		}
+		part, err := fields.Part(columns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ofParts.Add(part)
+	}
+	if !slices.Equal(c.Found(), ofParts.Found()) {
+		t.Errorf("of Columns only:\n%v\nof all:\n%v", ofParts.Found(), c.Found())
 	}
 	for _, f := range c.Found() {
 		for _, v := range []float64{f.Value, f.Limit} {

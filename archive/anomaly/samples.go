@@ -1,15 +1,13 @@
 package anomaly
 
-import (
-	"math"
-	"slices"
-)
+import "slices"
 
 // samples are the newest values of one kind.
 type samples struct {
-	ring    []float64
+	ring    []float64 // in the order in which they came
 	next    int
-	changes int // since middle and spread were computed
+	sorted  []float64 // the same ones
+	changes int       // since mid and mad were computed
 	mid     float64
 	mad     float64
 }
@@ -23,8 +21,19 @@ func (s *samples) add(v float64) {
 	s.changes++
 	if len(s.ring) < maxSamples {
 		s.ring = append(s.ring, v)
+		at, _ := slices.BinarySearch(s.sorted, v)
+		s.sorted = slices.Insert(s.sorted, at, v)
 		return
 	}
+	from, _ := slices.BinarySearch(s.sorted, s.ring[s.next])
+	to, _ := slices.BinarySearch(s.sorted, v)
+	if from < to { // what stood between the old value and the new one moves over the old one's place
+		to--
+		copy(s.sorted[from:], s.sorted[from+1:to+1])
+	} else {
+		copy(s.sorted[to+1:], s.sorted[to:from])
+	}
+	s.sorted[to] = v
 	s.ring[s.next] = v
 	s.next = (s.next + 1) % maxSamples
 }
@@ -36,20 +45,32 @@ func (s *samples) score(v, minSpread float64, minimum int) (score, median float6
 		return 0, 0, false
 	}
 	if s.changes >= staleness || len(s.ring) < 4*staleness {
-		s.mid, s.mad, s.changes = middle(s.ring, 0), 0, 0
-		s.mad = middle(s.ring, s.mid)
+		s.mid, s.mad = medians(s.sorted)
+		s.changes = 0
 	}
 	spread := max(1.4826*s.mad, minSpread, minSpreadPart*s.mid)
 	return (v - s.mid) / spread, s.mid, true
 }
 
-// middle is the median of the distances from a point; of 0, of values that are not negative, their median.
-func middle(list []float64, from float64) float64 {
-	d := make([]float64, len(list))
-	for i, v := range list {
-		d[i] = math.Abs(v - from)
+// medians are that of a sorted list, and that of the distances from it.
+func medians(sorted []float64) (mid, deviation float64) {
+	n := len(sorted)
+	mid = (sorted[(n-1)/2] + sorted[n/2]) / 2
+	above, _ := slices.BinarySearch(sorted, mid)
+	below := above - 1
+	var d, before float64 // the nearest values first, from both sides
+	for range n/2 + 1 {
+		before = d
+		if below < 0 || above < n && sorted[above]-mid < mid-sorted[below] {
+			d = sorted[above] - mid
+			above++
+		} else {
+			d = mid - sorted[below]
+			below--
+		}
 	}
-	slices.Sort(d)
-	n := len(d)
-	return (d[(n-1)/2] + d[n/2]) / 2
+	if n%2 == 1 {
+		before = d
+	}
+	return mid, (before + d) / 2
 }

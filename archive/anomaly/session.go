@@ -52,7 +52,7 @@ func (c *Checker) session(s *session, row *ledger.Row) {
 	if s.tool == row.ToolName.String() && s.input == row.InputHash {
 		s.same++
 	} else {
-		s.tool, s.input, s.same = row.ToolName.String(), row.InputHash, 1
+		s.tool, s.input, s.same = c.once(row.ToolName.String()), row.InputHash, 1
 	}
 	if row.Attempt > 1 {
 		s.same-- // the catalog asked for it, not the agent
@@ -68,13 +68,13 @@ func (c *Checker) drift(s *session, row *ledger.Row) {
 	if s.run != "" && s.run != row.RunID && s.catalog != row.CatalogSHA256 {
 		c.report(CatalogChanged, row, 1, 0, "the session went on under another catalog: %.12s, before %.12s", row.CatalogSHA256, s.catalog)
 	}
-	s.run, s.catalog = row.RunID, row.CatalogSHA256
+	s.run, s.catalog = c.once(row.RunID), c.once(row.CatalogSHA256)
 	if row.SchemaSHA256 == "" {
 		return
 	}
-	name := row.ToolName.String()
+	name := c.once(row.ToolName.String())
 	if before := s.schemas[name]; before != "" && before != string(row.SchemaSHA256) {
 		c.report(SchemaChanged, row, 1, 0, "the session went on under another schema of the tool: %.12s, before %.12s", row.SchemaSHA256, before)
 	}
-	s.schemas[name] = string(row.SchemaSHA256)
+	s.schemas[name] = c.once(string(row.SchemaSHA256))
 }

@@ -82,8 +82,14 @@ type job struct {
 }
 
 type result struct {
-	row *ledger.Row
+	Placed
 	err error
+}
+
+// Placed is a row, and which line of the whole ledger it is.
+type Placed struct {
+	*ledger.Row
+	Place int64
 }
 
 // Rows yields the answer. The rows of one session are found by index.db where there is one that fits.
@@ -101,7 +107,21 @@ func (s Scan) Rows(d *archive.Dir) iter.Seq2[*ledger.Row, error] {
 				return
 			}
 		}
-		s.read(d, hot, archive.Position{}, nil, yield)
+		s.read(d, hot, s.scope(), archive.Position{}, nil, func(r result) bool { return yield(r.Row, r.err) })
+	}
+}
+
+// Placed yields what Rows does of a scope of the ledger, each row with its place, and nothing from before scope.From.
+func (s Scan) Placed(d *archive.Dir, scope archive.Scope) iter.Seq2[Placed, error] {
+	return func(yield func(Placed, error) bool) {
+		hot, err := ledger.OpenHot(d.Path())
+		if err != nil {
+			yield(Placed{}, err)
+			return
+		}
+		defer hot.Close()
+		newer := func(p ledger.Piece) bool { return p.Lines < 0 || p.Line+p.Lines > scope.From }
+		s.read(d, hot, scope, archive.Position{}, newer, func(r result) bool { return yield(r.Placed, r.err) })
 	}
 }
 
@@ -115,24 +135,24 @@ func (s Scan) indexed(d *archive.Dir, hot *ledger.Hot, found *index.Found, yield
 	var rows []*ledger.Row
 	j, w := &job{}, s.worker()
 	for _, row := range found.Rows {
-		w.judgeRow(j, row)
+		w.judgeRow(j, Placed{Row: row})
 	}
 	for _, r := range j.found {
-		rows = append(rows, r.row)
+		rows = append(rows, r.Row)
 	}
 	s.add(j)
 	on := true
-	take := func(row *ledger.Row, err error) bool {
-		if err != nil {
-			on = yield(nil, err)
+	take := func(r result) bool {
+		if r.err != nil {
+			on = yield(nil, r.err)
 			return on
 		}
-		rows = append(rows, row)
+		rows = append(rows, r.Row)
 		return true
 	}
-	s.read(d, hot, archive.Position{}, func(p ledger.Piece) bool { return p.Cut != nil }, take)
+	s.read(d, hot, s.scope(), archive.Position{}, func(p ledger.Piece) bool { return p.Cut != nil }, take)
 	if on {
-		s.read(d, hot, found.End, func(p ledger.Piece) bool { return p.Cut == nil }, take)
+		s.read(d, hot, s.scope(), found.End, func(p ledger.Piece) bool { return p.Cut == nil }, take)
 	}
 	if !on {
 		return
@@ -154,8 +174,13 @@ func (s Scan) add(j *job) {
 	}
 }
 
+// scope is which lines may hold what is asked for.
+func (s Scan) scope() archive.Scope {
+	return archive.Scope{Since: s.Since, Until: s.Until, Session: s.Session, Call: s.Call}
+}
+
 // read reads the wanted pieces of the ledger from a position on.
-func (s Scan) read(d *archive.Dir, hot *ledger.Hot, from archive.Position, wanted func(ledger.Piece) bool, yield func(*ledger.Row, error) bool) {
+func (s Scan) read(d *archive.Dir, hot *ledger.Hot, scope archive.Scope, from archive.Position, wanted func(ledger.Piece) bool, yield func(result) bool) {
 	todo, inOrder, stop := make(chan *job, ahead), make(chan *job, ahead), make(chan struct{})
 	free := make(chan []byte, 2*ahead)
 	var all sync.WaitGroup
@@ -172,7 +197,6 @@ func (s Scan) read(d *archive.Dir, hot *ledger.Hot, from archive.Position, wante
 				return nil
 			}
 		}
-		scope := archive.Scope{Since: s.Since, Until: s.Until, Session: s.Session, Call: s.Call}
 		for block, err := range d.BlocksOf(hot, scope, from, wanted, buffer) {
 			j := &job{block: block, err: err, done: make(chan struct{})}
 			select {
@@ -190,6 +214,7 @@ func (s Scan) read(d *archive.Dir, hot *ledger.Hot, from archive.Position, wante
 	for range min(runtime.GOMAXPROCS(0), 4) {
 		all.Go(func() {
 			w := s.worker()
+			w.from = scope.From
 			for j := range todo {
 				select {
 				case <-stop:
@@ -203,14 +228,14 @@ func (s Scan) read(d *archive.Dir, hot *ledger.Hot, from archive.Position, wante
 	for j := range inOrder {
 		<-j.done
 		if j.err != nil {
-			if !yield(nil, j.err) {
+			if !yield(result{err: j.err}) {
 				return
 			}
 			continue
 		}
 		s.add(j)
 		for _, r := range j.found {
-			if !yield(r.row, r.err) {
+			if !yield(r) {
 				return
 			}
 		}
@@ -225,6 +250,7 @@ func (s Scan) read(d *archive.Dir, hot *ledger.Hot, from archive.Position, wante
 type worker struct {
 	Scan
 	columns      []ledger.Column
+	from         int64  // lines before it are passed over
 	since, until []byte // of the form of started_at; nil: no bound
 	fields       ledger.Fields
 }
@@ -247,6 +273,9 @@ func bound(t time.Time) []byte {
 
 func (w *worker) judge(j *job) {
 	for _, line := range j.block.Lines() {
+		if line.Place < w.from {
+			continue
+		}
 		if line.Good() && w.fields.Scan(line.Text) {
 			if !w.lets() {
 				continue
@@ -256,22 +285,22 @@ func (w *worker) judge(j *job) {
 				continue
 			}
 			row, err := w.row()
-			j.found = append(j.found, result{row, err})
+			j.found = append(j.found, result{Placed{row, line.Place}, err})
 			continue
 		}
 		row, err := line.Row()
 		switch {
 		case err != nil:
-			j.found = append(j.found, result{nil, err})
+			j.found = append(j.found, result{err: err})
 		default:
-			w.judgeRow(j, row)
+			w.judgeRow(j, Placed{row, line.Place})
 		}
 	}
 }
 
 // judgeRow is judge of a row that is parsed already, as toolrun would have written it.
-func (w *worker) judgeRow(j *job, row *ledger.Row) {
-	if !w.Match(row) {
+func (w *worker) judgeRow(j *job, row Placed) {
+	if !w.Match(row.Row) {
 		return
 	}
 	if w.fields.Scan(row.Append(nil)) {

@@ -16,6 +16,7 @@ import (
 	"toolrun/archive/anomaly"
 	"toolrun/archive/joins"
 	"toolrun/archive/ledger"
+	"toolrun/archive/query"
 	"toolrun/archive/redact"
 	"toolrun/archive/trace"
 )
@@ -128,11 +129,7 @@ func (a *app) anomalies(d *archive.Dir, place *checkPlace) (found []anomaly.Anom
 	}
 	var last *ledger.Row
 	from := int64(-1) // of the first line that counts
-	for line, err := range d.Lines(scope) {
-		var row *ledger.Row
-		if err == nil {
-			row, err = line.Row()
-		}
+	for row, err := range (query.Scan{Columns: anomaly.Columns}).Placed(d, scope) {
 		var bad *ledger.Damage
 		switch {
 		case errors.As(err, &bad):
@@ -141,14 +138,14 @@ func (a *app) anomalies(d *archive.Dir, place *checkPlace) (found []anomaly.Anom
 		case err != nil:
 			return nil, nil, err
 		}
-		last = row
+		last = row.Row
 		if at, err := time.Parse(time.RFC3339, row.StartedAt); err == nil && at.Before(since) && at.Year() > 2019 && !(place.known() && place.isNew(row.Seq)) {
 			continue
 		}
 		if from < 0 {
-			from = line.Place
+			from = row.Place
 		}
-		checker.Add(row)
+		checker.Add(row.Row)
 	}
 	found = append(checker.Found(), a.openCalls(d, limits)...)
 	if place != nil {
