@@ -53,7 +53,7 @@ var laterKeys = []string{"telemetry"}
 
 // loadConfig reads config.toml; a missing one is the defaults. Errors are file:line: key: what is wrong.
 func loadConfig(path string) (Config, error) {
-	c := Config{Durability: Checkpoint, Checkpoints: Checkpoints{Interval: defaultInterval}, ApprovalWait: defaultApprovalWait, Check: anomaly.Defaults(), Keep: DefaultKeep}
+	c := Config{Durability: Checkpoint, Checkpoints: Checkpoints{Interval: defaultInterval}, ApprovalWait: defaultApprovalWait, Check: anomaly.Defaults(), Keep: defaultKeep}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil

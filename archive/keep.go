@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// DefaultKeep is how long rows stay hot.
-const DefaultKeep = 30 * 24 * time.Hour
+// defaultKeep is how long rows stay hot.
+const defaultKeep = 30 * 24 * time.Hour
 
 // maxKeepDays keeps ages within what a time can be moved by.
 const maxKeepDays = 100 * 366

@@ -14,8 +14,8 @@ const (
 	maxCPUs  = 4096
 )
 
-// DefaultLimits are the limits of a tool that declares none.
-func DefaultLimits() Limits {
+// defaultLimits are the limits of a tool that declares none.
+func defaultLimits() Limits {
 	return Limits{
 		MemoryBytes: 1 << 30, SwapBytes: 0, Pids: 256, CPUs: 2, CPUTime: 10 * time.Minute,
 		Files: 1024, FileSizeBytes: 1 << 30, OutputBytes: 64 << 20, OutputTotalBytes: 1 << 30,
@@ -23,7 +23,7 @@ func DefaultLimits() Limits {
 }
 
 func readLimits(t *table) Limits {
-	l := DefaultLimits()
+	l := defaultLimits()
 	if t == nil {
 		return l
 	}

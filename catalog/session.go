@@ -41,8 +41,8 @@ const (
 	maxWaitMS     = 300_000
 	defaultWaitMS = 10_000
 
-	// MaxHandleBytes bounds what is read as a handle; one has 10 to 30 bytes.
-	MaxHandleBytes = 256
+	// maxHandleBytes bounds what is read as a handle; one has 10 to 30 bytes.
+	maxHandleBytes = 256
 	maxPattern     = 1000
 )
 
@@ -156,7 +156,7 @@ func (l *loader) deriveOne(tool Tool, name, verb string, at place) *Tool {
 
 // verbArguments are the properties of a verb's schema.
 func verbArguments(tool *Tool, base string) map[string]any {
-	handle := map[string]any{"type": "string", "minLength": 1, "maxLength": MaxHandleBytes, "description": "the handle that " + base + "_start gave"}
+	handle := map[string]any{"type": "string", "minLength": 1, "maxLength": maxHandleBytes, "description": "the handle that " + base + "_start gave"}
 	wait := func(what string) map[string]any {
 		return map[string]any{"type": "integer", "minimum": 0, "maximum": maxWaitMS, "default": defaultWaitMS, "description": what}
 	}

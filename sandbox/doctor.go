@@ -99,12 +99,3 @@ func tryHost() (missing map[string]string, err error) {
 	}
 	return missing, nil
 }
-
-// KernelVersion is the running kernel's release, for people.
-func KernelVersion() string {
-	var u unix.Utsname
-	if unix.Uname(&u) != nil {
-		return "unknown"
-	}
-	return unix.ByteSliceToString(u.Release[:])
-}

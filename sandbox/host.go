@@ -149,9 +149,6 @@ func (h *Host) linger() {
 	}
 }
 
-// Missing tells for each wall or limit that this host cannot enforce why.
-func (h *Host) Missing() map[string]string { return h.missing }
-
 // wait reaps a child of ours.
 func wait(pid int) (ws unix.WaitStatus, err error) {
 	for {

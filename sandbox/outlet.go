@@ -23,8 +23,8 @@ import (
 
 // Where the proxy of a call listens, in the call's own network namespace.
 const (
-	ProxyHTTPPort  = 3128
-	ProxySOCKSPort = 1080
+	proxyHTTPPort  = 3128
+	proxySOCKSPort = 1080
 )
 
 // drainGrace is how long what a program sent before its end may take to reach the host that it was sent to.
@@ -46,7 +46,7 @@ func (c *call) startProxy(ctx context.Context, n *network) error {
 		return nil
 	}
 	h := c.box.host
-	listeners, err := h.listen(n, ProxyHTTPPort, ProxySOCKSPort)
+	listeners, err := h.listen(n, proxyHTTPPort, proxySOCKSPort)
 	if err != nil {
 		return err
 	}
@@ -113,10 +113,10 @@ func (h *Host) listen(n *network, ports ...uint16) (listeners []net.Listener, er
 // proxyEnv adds the variables by which programs find the proxy. They have no standard: names in capitals and in small
 // letters are both in use, and curl takes http_proxy in small letters only. What is there already stays.
 func proxyEnv(env, direct []string) []string {
-	http := fmt.Sprintf("http://127.0.0.1:%d", ProxyHTTPPort)
+	http := fmt.Sprintf("http://127.0.0.1:%d", proxyHTTPPort)
 	env = slices.Clone(env)
 	for _, v := range [][2]string{
-		{"HTTP_PROXY", http}, {"HTTPS_PROXY", http}, {"ALL_PROXY", fmt.Sprintf("socks5h://127.0.0.1:%d", ProxySOCKSPort)}, {"NO_PROXY", strings.Join(direct, ",")},
+		{"HTTP_PROXY", http}, {"HTTPS_PROXY", http}, {"ALL_PROXY", fmt.Sprintf("socks5h://127.0.0.1:%d", proxySOCKSPort)}, {"NO_PROXY", strings.Join(direct, ",")},
 	} {
 		for _, name := range []string{v[0], strings.ToLower(v[0])} {
 			if !slices.ContainsFunc(env, func(s string) bool { return strings.HasPrefix(s, name+"=") }) {

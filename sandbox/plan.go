@@ -39,7 +39,7 @@ func (b *Box) planInit(l *lane) *stage.Program {
 	for _, f := range b.procMasks {
 		p.Add("mask "+f, unix.SYS_MOUNT, "/dev/null", f, nil, unix.MS_BIND, nil)
 	}
-	p.Add("set host name", unix.SYS_SETHOSTNAME, Hostname, len(Hostname))
+	p.Add("set host name", unix.SYS_SETHOSTNAME, hostname, len(hostname))
 	// Orphans of the call are reparented to the init; with SIGCHLD ignored the kernel reaps them.
 	p.Add("ignore children", unix.SYS_RT_SIGACTION, int(unix.SIGCHLD), stage.Bytes(&sigaction{sigIgnore}), nil, 8)
 	p.Add("drop capabilities", unix.SYS_CAPSET, stage.Bytes(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}), make([]byte, 24))

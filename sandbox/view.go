@@ -130,17 +130,17 @@ func (v *view) identity(p *Profile) {
 	}
 	v.file("/etc/passwd", passwd+"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n")
 	v.file("/etc/group", group+"nogroup:x:65534:\n")
-	v.file("/etc/hostname", Hostname+"\n")
+	v.file("/etc/hostname", hostname+"\n")
 	v.file("/etc/nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: files\nprotocols: files\n")
-	hosts := "127.0.0.1 localhost " + Hostname + "\n::1 localhost\n"
+	hosts := "127.0.0.1 localhost " + hostname + "\n::1 localhost\n"
 	if b, err := os.ReadFile("/etc/hosts"); err == nil && p.HostNetwork {
 		hosts += string(b)
 	}
 	v.file("/etc/hosts", hosts)
 }
 
-// Hostname in every box.
-const Hostname = "box"
+// hostname in every box.
+const hostname = "box"
 
 // declared adds the profile's own mounts, and covers what must not be seen or written.
 func (v *view) declared(p *Profile, forbidden []string) error {

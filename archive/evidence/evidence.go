@@ -42,8 +42,8 @@ type Hash = tlog.Hash
 // Tree is a head of the tree: how many lines, and the root over them.
 type Tree = tlog.Tree
 
-// EmptyTree is the head of a ledger without lines.
-func EmptyTree() Tree {
+// emptyTree is the head of a ledger without lines.
+func emptyTree() Tree {
 	root, _ := tlog.TreeHash(0, nil) // RFC 6962 section 2.1: the hash of the empty string; it reads nothing and cannot fail
 	return Tree{N: 0, Hash: root}
 }

@@ -79,7 +79,7 @@ func (c *Compact) add(leaf Hash) []Hash {
 // Tree is the head now.
 func (c *Compact) Tree() Tree {
 	if c.n == 0 {
-		return EmptyTree()
+		return emptyTree()
 	}
 	last := len(c.peaks) - 1
 	root := c.peaks[last]

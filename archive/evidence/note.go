@@ -41,8 +41,8 @@ func (s Seal) text() string {
 	return fmt.Sprintf("%s\n%s\n%d\n%s\n", sealHead, s.RunID, s.Bytes, s.SHA256)
 }
 
-// ParseCheckpoint reads a signed note as a checkpoint. Nothing of it is verified.
-func ParseCheckpoint(signed string) (*Checkpoint, error) {
+// parseCheckpoint reads a signed note as a checkpoint. Nothing of it is verified.
+func parseCheckpoint(signed string) (*Checkpoint, error) {
 	text, _, ok := strings.Cut(signed, "\n\n")
 	lines := strings.Split(text, "\n")
 	if !ok || len(lines) < 3 {

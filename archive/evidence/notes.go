@@ -72,7 +72,7 @@ func parseNote(line int, text, signatures string, torn bool) *Note {
 			n.Month.Line = line
 		}
 	default:
-		n.Checkpoint, n.Err = ParseCheckpoint(n.Signed)
+		n.Checkpoint, n.Err = parseCheckpoint(n.Signed)
 		if n.Checkpoint != nil {
 			n.Checkpoint.Line = line
 		}

@@ -93,7 +93,7 @@ func ParseReceipt(text string) (*Receipt, error) {
 	if p.err != nil {
 		return nil, fmt.Errorf("malformed receipt: %w", p.err)
 	}
-	if r.Checkpoint, err = ParseCheckpoint(note); err != nil {
+	if r.Checkpoint, err = parseCheckpoint(note); err != nil {
 		return nil, fmt.Errorf("malformed receipt: %w", err)
 	}
 	return r, nil

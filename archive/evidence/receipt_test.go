@@ -169,7 +169,7 @@ func FuzzParseReceipt(f *testing.F) {
 func FuzzFindNotes(f *testing.F) {
 	p := newFolder(f, 3)
 	f.Add(p.mustSign().Note)
-	f.Add("x\ntoolrun: checkpoint a 1 " + EmptyTree().Hash.String() + " AAAA\n\n— \n— a b\n")
+	f.Add("x\ntoolrun: checkpoint a 1 " + emptyTree().Hash.String() + " AAAA\n\n— \n— a b\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, n := range FindNotes(text) {
 			if again := FindNotes(n.Signed); len(again) != 1 || again[0].Signed != n.Signed {

@@ -143,7 +143,7 @@ func (w *signing) keys() (err error) {
 	}
 	// Killed here: a key that nobody used.
 	if w.size == 0 {
-		if _, err := w.append(EmptyTree(), nil, nil); err != nil {
+		if _, err := w.append(emptyTree(), nil, nil); err != nil {
 			return err
 		}
 	}

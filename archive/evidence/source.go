@@ -21,8 +21,8 @@ type Source interface {
 	Close() error
 }
 
-// LeavesAt is Leaves of a file from a byte on, which is the byte as of the whole ledger.
-func LeavesAt(f io.ReaderAt, from, as int64) iter.Seq2[Leaf, error] {
+// leavesAt is Leaves of a file from a byte on, which is the byte as of the whole ledger.
+func leavesAt(f io.ReaderAt, from, as int64) iter.Seq2[Leaf, error] {
 	return func(yield func(Leaf, error) bool) {
 		for leaf, err := range Leaves(io.NewSectionReader(f, from, math.MaxInt64-from)) {
 			leaf.Offset += as

@@ -19,7 +19,7 @@ type fileSource struct{ f *os.File }
 
 func (s fileSource) Close() error { return s.f.Close() }
 
-func (s fileSource) Leaves(from int64) iter.Seq2[Leaf, error] { return LeavesAt(s.f, from, from) }
+func (s fileSource) Leaves(from int64) iter.Seq2[Leaf, error] { return leavesAt(s.f, from, from) }
 
 func (s fileSource) Before(end int64) (line []byte, sealed bool, err error) {
 	line, err = LineBefore(s.f, end)

@@ -12,8 +12,8 @@ import (
 	"toolrun/archive/redact"
 )
 
-// RequiredKeys is the number of keys that every row has; they come first.
-const RequiredKeys = 24
+// requiredKeys is the number of keys that every row has; they come first.
+const requiredKeys = 24
 
 // FormatTime returns t as rows and traces write it: RFC 3339, UTC, milliseconds.
 func FormatTime(t time.Time) string { return t.UTC().Format(jsonl.TimeLayout) }

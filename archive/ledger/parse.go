@@ -56,14 +56,14 @@ func parse(line []byte) (row *Row, ordered bool, err error) {
 	}
 	row, ordered = new(Row), true
 	v := reflect.ValueOf(row).Elem()
-	var seen [RequiredKeys]bool
+	var seen [requiredKeys]bool
 	for n := 0; dec.PeekKind() != '}'; n++ {
 		key, err := dec.ReadToken()
 		if err != nil {
 			return nil, false, syntax(err)
 		}
 		i, known := columnOf[key.String()]
-		if n < RequiredKeys && (!known || i != n) {
+		if n < requiredKeys && (!known || i != n) {
 			ordered = false
 		}
 		value, err := dec.ReadValue()
@@ -73,7 +73,7 @@ func parse(line []byte) (row *Row, ordered bool, err error) {
 		if !known {
 			continue
 		}
-		if i < RequiredKeys {
+		if i < requiredKeys {
 			seen[i] = true
 		}
 		if err := parseValue(v.Field(columns[i].field).Addr().Interface(), value); err != nil {

@@ -10,9 +10,9 @@ import (
 	"toolrun/archive/internal/jsonl"
 )
 
-// ReserveName is a file of nothing but space. A call that has begun needs some for its row whatever the tool does to the
+// reserveName is a file of nothing but space. A call that has begun needs some for its row whatever the tool does to the
 // disk: then pieces of it are given back, as many as the row takes.
-const ReserveName = "reserve"
+const reserveName = "reserve"
 
 const (
 	// reserveBytes is room for the rows and results of the calls that run at a time, of which 16 is the usual number.
@@ -56,7 +56,7 @@ func (l *Ledger) fill() error {
 			l.reserve.Close()
 			l.reserve = nil
 		}
-		path := filepath.Join(l.dir, ReserveName)
+		path := filepath.Join(l.dir, reserveName)
 		fd, err := jsonl.Calls.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrUnavailable, &os.PathError{Op: "open", Path: path, Err: err})

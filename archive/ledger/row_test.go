@@ -81,7 +81,7 @@ func TestContractKeysComeFirstAndNullWhereNotTold(t *testing.T) {
 	if strings.Contains(string(line), "connections") || strings.Contains(string(line), "payloads") || strings.Contains(string(line), "closed_by") {
 		t.Errorf("keys for special rows only: %s", line)
 	}
-	if n := slices.Index(Keys(), "seq"); n != RequiredKeys {
+	if n := slices.Index(Keys(), "seq"); n != requiredKeys {
 		t.Errorf("seq is key %d", n)
 	}
 }

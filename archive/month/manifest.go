@@ -42,7 +42,7 @@ const (
 	StoreFile    = "store.tar.zst"
 	IndexFile    = "index"
 	SealFile     = "seal"     // signed note that names the manifest's hash
-	LeavesFile   = "leaves"   // of a pruned part, in place of its content
+	leavesFile   = "leaves"   // of a pruned part, in place of its content
 	VerifiedFile = "verified" // when verify last found all of it good
 )
 

@@ -56,7 +56,7 @@ func Open(folder string, r Ref) (*Part, error) {
 
 // WasPruned tells whether the content of the part has been given up, also since it was opened.
 func (p *Part) WasPruned() bool {
-	_, err := os.Lstat(p.Name(LeavesFile))
+	_, err := os.Lstat(p.Name(leavesFile))
 	return err == nil
 }
 

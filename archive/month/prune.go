@@ -38,7 +38,7 @@ func (p *Part) Prune() error {
 			return fmt.Errorf("prune %v: %w", p.Ref, &os.PathError{Op: "remove", Path: p.Name(name), Err: err})
 		}
 	}
-	return jsonl.SyncDir(filepath.Dir(p.Name(LeavesFile)))
+	return jsonl.SyncDir(filepath.Dir(p.Name(leavesFile)))
 }
 
 func (p *Part) writeLeaves() error {
@@ -58,24 +58,24 @@ func (p *Part) writeLeaves() error {
 	if n != p.Manifest.Lines {
 		return p.Damage(LedgerFile, 0, fmt.Errorf("%w: %d lines, and the manifest says %d", seekable.ErrDamaged, n, p.Manifest.Lines))
 	}
-	return jsonl.Replace(p.Name(LeavesFile), text)
+	return jsonl.Replace(p.Name(leavesFile), text)
 }
 
 // Leaves are the leaves of the lines of a pruned part, in their order; offsets count in the part's ledger.
 func (p *Part) Leaves() ([]evidence.Leaf, error) {
-	f, err := os.Open(p.Name(LeavesFile))
+	f, err := os.Open(p.Name(leavesFile))
 	if err != nil {
-		return nil, p.Damage(LeavesFile, 0, err)
+		return nil, p.Damage(leavesFile, 0, err)
 	}
 	defer f.Close()
 	want := int64(len(leavesMagic)) + p.Manifest.Lines*int64(leafBytes)
 	text, err := io.ReadAll(io.LimitReader(f, want+1))
 	if err != nil {
-		return nil, p.Damage(LeavesFile, 0, err)
+		return nil, p.Damage(leavesFile, 0, err)
 	}
 	rest, ok := bytes.CutPrefix(text, []byte(leavesMagic))
 	if !ok || int64(len(text)) != want {
-		return nil, p.Damage(LeavesFile, 0, fmt.Errorf("%w: not the leaves of %d lines", seekable.ErrDamaged, p.Manifest.Lines))
+		return nil, p.Damage(leavesFile, 0, fmt.Errorf("%w: not the leaves of %d lines", seekable.ErrDamaged, p.Manifest.Lines))
 	}
 	leaves, at := make([]evidence.Leaf, 0, p.Manifest.Lines), int64(0)
 	for ; len(rest) > 0; rest = rest[leafBytes:] {

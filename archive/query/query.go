@@ -42,17 +42,6 @@ func (f Filter) Match(row *ledger.Row) bool {
 // iteration goes on; after any other error it ends.
 func Rows(d *archive.Dir, f Filter) iter.Seq2[*ledger.Row, error] { return Scan{Filter: f}.Rows(d) }
 
-// Where yields the rows that f lets through, and every error.
-func Where(rows iter.Seq2[*ledger.Row, error], f Filter) iter.Seq2[*ledger.Row, error] {
-	return func(yield func(*ledger.Row, error) bool) {
-		for row, err := range rows {
-			if (err != nil || f.Match(row)) && !yield(row, err) {
-				return
-			}
-		}
-	}
-}
-
 // each calls do with every row until it returns false. Damaged lines go to damaged, which may be nil; any other error
 // ends it.
 func each(rows iter.Seq2[*ledger.Row, error], damaged func(error), do func(*ledger.Row) bool) error {

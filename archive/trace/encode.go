@@ -122,7 +122,7 @@ func appendCall(dst []byte, run string, at time.Time, c Call) []byte {
 	o.orNull("schema_sha256", string(row.SchemaSHA256))
 	o.str("args_sha256", row.InputHash)
 	o.key("arguments")
-	if args := c.Arguments.Raw(); len(args) <= MaxArgumentsBytes && !deeper(args, MaxArgumentsDepth) {
+	if args := c.Arguments.Raw(); len(args) <= maxArgumentsBytes && !deeper(args, maxArgumentsDepth) {
 		o.b = jsonl.AppendJSON(o.b, args)
 	} else {
 		o.b = append(append(append(o.b, `{"sha256":"`...), row.InputHash...), `"}`...)

@@ -28,18 +28,17 @@ const (
 const (
 	FlagUnknownTool      = "UNKNOWN_TOOL"
 	FlagDuplicateID      = "DUPLICATE_ID"
-	FlagIDMismatch       = "ID_MISMATCH" // a result whose call was never issued; verifiers find it, nobody writes it
 	FlagUnusedTool       = "UNUSED_TOOL"
 	FlagInvalidArguments = "INVALID_ARGUMENTS"
 	FlagRedacted         = "REDACTED"
 	FlagClosedLater      = "CLOSED_LATER"
 )
 
-// MaxArgumentsBytes and MaxArgumentsDepth bound the arguments of a tool_call line; longer and deeper ones, which common
+// maxArgumentsBytes and maxArgumentsDepth bound the arguments of a tool_call line; longer and deeper ones, which common
 // readers refuse (jq 1.6 over 256 levels, Python over about 1000), stand there as {"sha256": …}, which names the input object.
 const (
-	MaxArgumentsBytes = 64 << 10
-	MaxArgumentsDepth = 100 // [] has 1
+	maxArgumentsBytes = 64 << 10
+	maxArgumentsDepth = 100 // [] has 1
 )
 
 // OutputHeadChars is the length of output_head.

@@ -134,7 +134,7 @@ func TestLinesAreReadBackAsTheyWereWritten(t *testing.T) {
 
 func TestLongArgumentsStandAsTheirHash(t *testing.T) {
 	r := create(t)
-	if err := r.ToolCall(Call{Row: row("1"), Arguments: value(t, `"`+strings.Repeat("x", MaxArgumentsBytes)+`"`)}); err != nil {
+	if err := r.ToolCall(Call{Row: row("1"), Arguments: value(t, `"`+strings.Repeat("x", maxArgumentsBytes)+`"`)}); err != nil {
 		t.Fatal(err)
 	}
 	b, _ := os.ReadFile(r.Path())
@@ -148,7 +148,7 @@ func TestDeepArgumentsStandAsTheirHash(t *testing.T) {
 	nested := func(depth int) string {
 		return strings.Repeat(`{"[{":[`, depth/2) + `"\\\"]["` + strings.Repeat(`]}`, depth/2)
 	}
-	for depth, whole := range map[int]bool{MaxArgumentsDepth: true, MaxArgumentsDepth + 2: false, 9000: false} {
+	for depth, whole := range map[int]bool{maxArgumentsDepth: true, maxArgumentsDepth + 2: false, 9000: false} {
 		r := create(t)
 		if err := r.ToolCall(Call{Row: row("1"), Arguments: value(t, nested(depth))}); err != nil {
 			t.Fatal(err)

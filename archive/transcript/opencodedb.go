@@ -87,7 +87,7 @@ func openDatabase(path string) (db *sqlite3.Conn, done func() error, err error) 
 	return db, done, nil
 }
 
-// copyFile copies a file of no more than MaxFileBytes.
+// copyFile copies a file of no more than maxFileBytes.
 func copyFile(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
@@ -98,9 +98,9 @@ func copyFile(from, to string) error {
 	if err != nil {
 		return err
 	}
-	n, err := io.Copy(out, io.LimitReader(in, MaxFileBytes+1))
-	if n > MaxFileBytes {
-		err = fmt.Errorf("more than %d bytes", MaxFileBytes)
+	n, err := io.Copy(out, io.LimitReader(in, maxFileBytes+1))
+	if n > maxFileBytes {
+		err = fmt.Errorf("more than %d bytes", maxFileBytes)
 	}
 	return errors.Join(err, out.Close())
 }

@@ -14,8 +14,8 @@ import (
 	"toolrun/archive/internal/jsonl"
 )
 
-// MaxFileBytes bounds what is read of one transcript.
-const MaxFileBytes = 1 << 30
+// maxFileBytes bounds what is read of one transcript.
+const maxFileBytes = 1 << 30
 
 // ErrFormat means that a file has none of the known forms.
 var ErrFormat = errors.New("no transcript of a known form (Claude Code, Codex, Gemini CLI, OpenCode, Qwen Code, or the messages of the OpenAI or the Anthropic API)")
@@ -49,13 +49,13 @@ func Read(path string, w Window) ([]*Transcript, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s: not a regular file", path)
 	}
-	in := bufio.NewReaderSize(io.LimitReader(f, MaxFileBytes), 64<<10)
+	in := bufio.NewReaderSize(io.LimitReader(f, maxFileBytes), 64<<10)
 	head, _ := in.Peek(len(databaseHead))
 	switch {
 	case string(head) == databaseHead:
 		return readDatabase(path, w)
-	case info.Size() > MaxFileBytes:
-		return nil, fmt.Errorf("%s: more than %d bytes", path, MaxFileBytes)
+	case info.Size() > maxFileBytes:
+		return nil, fmt.Errorf("%s: more than %d bytes", path, maxFileBytes)
 	}
 	one, err := read(path, in)
 	if err != nil {

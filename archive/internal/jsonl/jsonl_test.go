@@ -106,7 +106,7 @@ func TestLinesAreReadWithTheirPlaces(t *testing.T) {
 			t.Errorf("line %d: %d %d %d %.20q %v", i, g.No, g.Offset, g.Length, g.Text, g.Torn)
 		}
 	}
-	if got[1].Damaged() != ErrEmpty || got[4].Damaged() != ErrNUL || got[0].Damaged() != nil {
+	if got[1].Damaged() != errEmpty || got[4].Damaged() != errNUL || got[0].Damaged() != nil {
 		t.Error("empty and NUL lines are damage")
 	}
 }
@@ -179,7 +179,7 @@ func TestTailsAreMovedAside(t *testing.T) {
 			if (tail == nil) != (c.tail == "") {
 				t.Errorf("tail %v", tail)
 			}
-			kept, _ := os.ReadFile(filepath.Join(dir, DamagedName))
+			kept, _ := os.ReadFile(filepath.Join(dir, damagedName))
 			if !strings.HasSuffix(string(kept), c.kept) || (c.kept == "") != (len(kept) == 0) {
 				t.Errorf("kept %.200q", kept)
 			}

@@ -41,8 +41,8 @@ func (d *Damage) Unwrap() error { return d.Err }
 
 // What is wrong with a line whatever it should hold.
 var (
-	ErrEmpty = errors.New("empty line")
-	ErrNUL   = errors.New("line of NUL bytes (lost in a power failure?)")
+	errEmpty = errors.New("empty line")
+	errNUL   = errors.New("line of NUL bytes (lost in a power failure?)")
 	ErrTorn  = errors.New("torn last line: it was never acknowledged, the next writer moves it to ledger.damaged")
 	ErrLong  = fmt.Errorf("line over %d bytes", MaxLineBytes)
 )
@@ -53,9 +53,9 @@ func (l *Line) Damaged() error {
 	case l.Long:
 		return ErrLong
 	case len(l.Text) == 0:
-		return ErrEmpty
+		return errEmpty
 	case l.Text[0] == 0 && len(bytes.Trim(l.Text, "\x00")) == 0:
-		return ErrNUL
+		return errNUL
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DamagedName is the file in the data directory to which torn tails are moved.
-const DamagedName = "ledger.damaged"
+// damagedName is the file in the data directory to which torn tails are moved.
+const damagedName = "ledger.damaged"
 
 // Tail is what [Repair] found after the last newline of a file.
 type Tail struct {
@@ -28,7 +28,7 @@ func (t *Tail) String() string {
 	if t.Complete {
 		return fmt.Sprintf("%s: the last line at offset %d lacked its newline: given", t.File, t.Offset)
 	}
-	return fmt.Sprintf("%s: torn tail at offset %d moved to %s: %d bytes and %d NULs", t.File, t.Offset, DamagedName, t.Bytes, t.NULs)
+	return fmt.Sprintf("%s: torn tail at offset %d moved to %s: %d bytes and %d NULs", t.File, t.Offset, damagedName, t.Bytes, t.NULs)
 }
 
 // Repair makes f end in a newline, under the locks of f and of the data directory dir. A last line that complete takes
@@ -89,7 +89,7 @@ func relative(dir string, f *os.File) string {
 
 // keep appends the tail to ledger.damaged: a line that describes it, its bytes as they are, a newline.
 func keep(dir string, f *os.File, t *Tail, now time.Time) error {
-	path := filepath.Join(dir, DamagedName)
+	path := filepath.Join(dir, damagedName)
 	out, err := OpenAppend(path, 0)
 	if err != nil {
 		return err

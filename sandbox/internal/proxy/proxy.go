@@ -58,7 +58,7 @@ type Server struct {
 	conns   map[*conn]struct{}
 	open    int // connections to hosts, and tries to make one
 	records []*record
-	more    int // connections beyond MaxRecorded
+	more    int // connections beyond maxRecorded
 }
 
 // Start serves until Close; when ctx ends everything is broken off, and Close is still needed.

@@ -155,10 +155,10 @@ func TestOneConnectionTooManyIsRefused(t *testing.T) {
 
 func TestConnectionsBeyondTheListAreCounted(t *testing.T) {
 	r := newRig(t, "good.example")
-	for range MaxRecorded + 7 {
+	for range maxRecorded + 7 {
 		r.connect(t.Context(), "bad.example", 443)
 	}
-	if list, more := r.Close(0); len(list) != MaxRecorded || more != 7 {
+	if list, more := r.Close(0); len(list) != maxRecorded || more != 7 {
 		t.Errorf("%d and %d more", len(list), more)
 	}
 }

@@ -16,8 +16,8 @@ type Connection struct {
 	Why      string // why it was refused, or what failed; "" for a connection that came about
 }
 
-// MaxRecorded bounds the connections of one Server that are remembered one by one; the others are counted.
-const MaxRecorded = 1000
+// maxRecorded bounds the connections of one Server that are remembered one by one; the others are counted.
+const maxRecorded = 1000
 
 // record is a Connection while it lives.
 type record struct {
@@ -28,12 +28,12 @@ type record struct {
 	failed         atomic.Pointer[string]
 }
 
-// record remembers a connection in the order of asking. Beyond MaxRecorded the record is used and not remembered.
+// record remembers a connection in the order of asking. Beyond maxRecorded the record is used and not remembered.
 func (s *Server) record(host string, port int) *record {
 	r := &record{host: clip(host), port: port}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.records) < MaxRecorded {
+	if len(s.records) < maxRecorded {
 		s.records = append(s.records, r)
 	} else {
 		s.more++
