@@ -1,6 +1,7 @@
 package query_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -235,5 +236,42 @@ func TestDirectoryWithoutLedgerHasNoRows(t *testing.T) {
 	}
 	if sessions, err := query.Sessions(d, query.Filter{}, nil); err != nil || len(sessions) != 0 {
 		t.Error(sessions, err)
+	}
+}
+
+// TestRowsBehindAnEndAreThoseWrittenSince: also where the ledger had a torn end, which the next writer cuts off.
+func TestRowsBehindAnEndAreThoseWrittenSince(t *testing.T) {
+	for _, torn := range []string{"", `{"tool_call_id":"to`, strings.Repeat("\x00", 100_000)} {
+		d := fill(t, at(0), at(time.Second))
+		path := filepath.Join(d.Path(), ledger.FileName)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, append(text, torn...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		end, err := query.End(d)
+		if err != nil || end != int64(len(text)) {
+			t.Fatalf("torn %.20q: end %d, want %d (%v)", torn, end, len(text), err)
+		}
+		w, err := archive.Open(d.Path(), archive.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := &ledger.Row{ToolCallID: redact.Plain("new"), Status: ledger.StatusSuccess, StartedAt: ledger.FormatTime(day), EndedAt: ledger.FormatTime(day)}
+		if err := errors.Join(w.Ledger.Append(row), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for row, err := range query.Behind(d, end) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, row.ToolCallID.String())
+		}
+		if strings.Join(got, " ") != "new" {
+			t.Errorf("torn %.20q: behind the end are %q", torn, got)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
 
+	"toolrun/archive/query"
 	"toolrun/catalog"
 	"toolrun/cmd/toolrun/agents"
 	"toolrun/sandbox"
@@ -39,6 +40,7 @@ type launching struct {
 	env     []string // of the agent
 	notes   []string // what is not as it should be
 	data    string   // the data directory
+	end     int64    // of its ledger: the rows of the launch stand behind it
 	lock    *os.File
 }
 
@@ -97,6 +99,9 @@ func (a *app) checkServe(l *launching) error {
 		return err
 	}
 	defer d.Close()
+	if l.end, err = query.End(d); err != nil {
+		return err
+	}
 	if !explicit {
 		if err := a.checkTrust(d, c); err != nil {
 			return err

@@ -62,7 +62,7 @@ func (a *app) tellSummary(l *launching, end ended, took time.Duration) error {
 			s.Runs = append(s.Runs, e.Name())
 		}
 	}
-	if err := a.readRuns(&s); err != nil {
+	if err := a.readRuns(&s, l.end); err != nil {
 		return err
 	}
 	if a.flags.json {
@@ -74,8 +74,8 @@ func (a *app) tellSummary(l *launching, end ended, took time.Duration) error {
 	return nil
 }
 
-// readRuns counts the rows of the runs, when their servers have ended.
-func (a *app) readRuns(s *launchSummary) error {
+// readRuns counts the rows of the runs, which stand behind an end of the ledger, when their servers have ended.
+func (a *app) readRuns(s *launchSummary, end int64) error {
 	if len(s.Runs) == 0 {
 		return nil
 	}
@@ -90,13 +90,13 @@ func (a *app) readRuns(s *launchSummary) error {
 	if d.HasDead() {
 		a.closeDead()
 	}
-	if err := s.read(d); err != nil {
+	if err := s.read(d, end); err != nil {
 		return err
 	}
 	for _, id := range s.Sessions {
 		s.hold(a.joinSession(d, id))
 	}
-	return s.read(d) // with what the transcript told of the rows
+	return s.read(d, end) // with what the transcript told of the rows
 }
 
 // hold takes what the audit of a session found.
@@ -112,14 +112,15 @@ func (s *launchSummary) hold(list []*audited) {
 	}
 }
 
-func (s *launchSummary) read(d *archive.Dir) error {
+// read counts the rows. Damaged lines are not of these runs, as far as anybody can say; every other command names them.
+func (s *launchSummary) read(d *archive.Dir, end int64) error {
 	var n tally
 	var usd float64
 	s.Priced = 0
-	for row, err := range query.Joined(d, query.Rows(d, query.Filter{})) {
+	for row, err := range query.Joined(d, query.Behind(d, end)) {
 		var damage *ledger.Damage
 		if errors.As(err, &damage) {
-			continue // not of these runs, as far as anybody can say; every other command names it
+			continue
 		}
 		if err != nil {
 			return err
