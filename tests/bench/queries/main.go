@@ -106,6 +106,9 @@ type cost struct {
 	peak      int64 // bytes
 }
 
+// statusFound is toolrun's exit status where check has something to tell, which it has of this ledger.
+const statusFound = 3
+
 // measure runs a command.
 func measure(c *exec.Cmd) (took cost, out string, err error) {
 	var stdout strings.Builder
@@ -118,6 +121,9 @@ func measure(c *exec.Cmd) (took cost, out string, err error) {
 		if usage, ok := c.ProcessState.SysUsage().(*syscall.Rusage); ok {
 			took.peak = usage.Maxrss << 10
 		}
+	}
+	if c.ProcessState != nil && c.ProcessState.ExitCode() == statusFound && strings.HasSuffix(c.Path, "/toolrun") {
+		err = nil
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", strings.Join(c.Args[:min(3, len(c.Args))], " "), err)
@@ -205,6 +211,7 @@ func (b *bench) scans() error {
 		{"toolrun slow", 3, func() *exec.Cmd { return b.toolrun("slow") }, nil},
 		{"toolrun timeline ID", 3, func() *exec.Cmd { return b.toolrun("timeline", b.made.session) }, nil},
 		{"toolrun show CALL", 3, func() *exec.Cmd { return b.toolrun("show", b.made.call) }, nil},
+		{"toolrun check, all rows", 3, func() *exec.Cmd { return b.toolrun("check", "--since", stamp(begin)) }, nil},
 		{"jq -c 'select(.status == \"error\")'", 1, func() *exec.Cmd { return exec.Command("jq", "-c", `select(.status == "error")`, b.ledger()) }, nil},
 		{"python3, json.loads of each line", 1, python(b.ledger()), nil},
 	}
@@ -214,9 +221,10 @@ func (b *bench) scans() error {
 	}
 	b.goals = append(b.goals,
 		goal{"errors, rate against grep -c", m[0] / m[1], 0.8, false, ""}, goal{"session, rate against grep -c", m[0] / m[2], 0.8, false, ""},
-		goal{"errors, times as fast as jq", m[8] / m[1], 20, false, ""}, goal{"errors, times as fast as a loop in Python", m[9] / m[1], 8, false, ""},
-		goal{"session, times as fast as jq", m[8] / m[2], 20, false, ""}, goal{"session, times as fast as a loop in Python", m[9] / m[2], 8, false, ""},
+		goal{"errors, times as fast as jq", m[9] / m[1], 20, false, ""}, goal{"errors, times as fast as a loop in Python", m[10] / m[1], 8, false, ""},
+		goal{"session, times as fast as jq", m[9] / m[2], 20, false, ""}, goal{"session, times as fast as a loop in Python", m[10] / m[2], 8, false, ""},
 		goal{"slowest question, as many times the time of grep -c", slices.Max(m[1:8]) / m[0], 5, true, ""},
+		goal{"check, as many times the time of grep -c", m[8] / m[0], 6, true, ""},
 		goal{"memory of a reading", float64(peak) / (1 << 20), 200, true, " MiB"})
 	return nil
 }
