@@ -282,6 +282,25 @@ func TestStatementThatDoesMoreThanReadIsRefused(t *testing.T) {
 	}
 }
 
+// TestStatementThatNeedsMuchMemoryIsAnsweredOrToldSo: the library has 256 MiB, and panics where it needs more.
+func TestStatementThatNeedsMuchMemoryIsAnsweredOrToldSo(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	add(t, dir, 0, 1, nil)
+	sorted := "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 300) " +
+		"SELECT COUNT(*) FROM (SELECT i FROM n ORDER BY zeroblob(1 << 20) LIMIT 300 OFFSET 1)"
+	if got := ask(t, dir, sorted, index.Filter{}); got != "299" {
+		t.Errorf("a sort of 300 MiB: %q", got)
+	}
+	for _, statement := range []string{
+		"SELECT printf('%.*c', 900000000, 'x')",
+		"SELECT zeroblob(60000000), zeroblob(60000000), zeroblob(60000000), zeroblob(60000000), zeroblob(60000000), zeroblob(60000000), randomblob(60000000), randomblob(60000000), randomblob(60000000), randomblob(60000000), randomblob(60000000)",
+	} {
+		if answer, err := try(t, dir, statement, index.Filter{}); err == nil || !strings.HasPrefix(err.Error(), "sql: ") {
+			t.Errorf("%.40s: %.40q, %v", statement, answer, err)
+		}
+	}
+}
+
 func TestAWrongStatementIsToldWithItsPlace(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	add(t, dir, 0, 1, nil)

@@ -26,6 +26,9 @@ type DB struct {
 	Damaged []error // what of the ledger is in no row, each a *Damage
 }
 
+// maxValue bounds what a statement may compute as one value. A line of the ledger is shorter than that.
+const maxValue = 64 << 20
+
 // ErrRefused means that a statement is none that only reads.
 var ErrRefused = errors.New("only statements that read are allowed: SELECT, WITH, VALUES, EXPLAIN and PRAGMA table_info")
 
@@ -36,7 +39,9 @@ func Open(ctx context.Context, x *Index, f Filter) (*DB, error) {
 		return nil, err
 	}
 	db := &DB{conn: conn}
-	statements := []string{"PRAGMA cache_size=-32768", "PRAGMA temp_store=MEMORY", "PRAGMA trusted_schema=OFF"}
+	conn.Limit(sqlite3.LIMIT_LENGTH, maxValue)
+	// What a sort of a large ledger needs goes into unnamed files: the library has 256 MiB of memory.
+	statements := []string{"PRAGMA cache_size=-32768", "PRAGMA temp_store=FILE", "PRAGMA trusted_schema=OFF"}
 	if where := f.where(); where != "" {
 		// Unqualified names are looked up among the temporary ones first.
 		statements = append(statements, "CREATE TEMP VIEW tool_calls AS SELECT * FROM main.tool_calls WHERE "+where)
@@ -95,6 +100,7 @@ var describing = []string{"table_info", "table_xinfo", "table_list", "index_list
 // Rows is the answer to one statement.
 type Rows struct {
 	stmt    *sqlite3.Stmt
+	err     error // beside that of stmt
 	Columns []string
 }
 
@@ -104,6 +110,7 @@ type Value any
 // Query prepares the statement of a text that begins at a byte of it, and returns where the next one may begin. rows is nil
 // where there is none.
 func (db *DB) Query(text string, from int) (rows *Rows, next int, err error) {
+	defer memory(&err)
 	stmt, rest, err := db.conn.Prepare(text[from:])
 	next = len(text) - len(rest)
 	switch {
@@ -122,11 +129,12 @@ func (db *DB) Query(text string, from int) (rows *Rows, next int, err error) {
 }
 
 // Next reads one row; false is the end, and Close tells whether it was an error.
-func (r *Rows) Next() ([]Value, bool) {
+func (r *Rows) Next() (list []Value, ok bool) {
+	defer memory(&r.err)
 	if !r.stmt.Step() {
 		return nil, false
 	}
-	list := make([]Value, len(r.Columns))
+	list = make([]Value, len(r.Columns))
 	for i := range list {
 		switch r.stmt.ColumnType(i) {
 		case sqlite3.INTEGER:
@@ -143,12 +151,32 @@ func (r *Rows) Next() ([]Value, bool) {
 }
 
 // Err is why Next came to an end too early.
-func (r *Rows) Err() error { return plain(r.stmt.Err()) }
+func (r *Rows) Err() error { return errors.Join(r.err, plain(r.stmt.Err())) }
 
 // Close ends the answer.
-func (r *Rows) Close() error {
-	err := r.stmt.Err()
+func (r *Rows) Close() (err error) {
+	if r.err != nil { // which the library tells again, by a panic
+		err = r.err
+		defer memory(&err)
+		r.stmt.Close()
+		return err
+	}
+	err = r.stmt.Err()
 	return errors.Join(plain(err), ignoreSame(err, r.stmt.Close()))
+}
+
+// memory turns the panic of the library that has no memory left for a statement into an error.
+func memory(err *error) {
+	switch p := recover(); p := p.(type) {
+	case nil:
+	case error:
+		if !strings.HasSuffix(p.Error(), "out of memory") {
+			panic(p)
+		}
+		*err = errors.New("sql: the statement needs too much memory")
+	default:
+		panic(p)
+	}
 }
 
 // ignoreSame drops the second telling of an error.
