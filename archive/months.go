@@ -98,5 +98,11 @@ func (d *Dir) Months() ([]month.Ref, error) { return month.List(d.months.folder)
 // of reading.
 func (d *Dir) Part(r month.Ref) (*month.Part, error) { return d.months.part(r) }
 
+// Pruned tells whether the part that made a cut was given up.
+func (d *Dir) Pruned(c *ledger.Cut) bool {
+	p, err := d.months.part(refOf(c))
+	return err == nil && p.Pruned
+}
+
 // refOf is the part that made a cut.
 func refOf(c *ledger.Cut) month.Ref { return month.Ref{Month: c.Month, Part: c.Part} }

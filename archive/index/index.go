@@ -49,12 +49,16 @@ type Damage = ledger.Damage
 
 // Range says what a question is about: sealed months of which no row started in it are not loaded for its sake. Zero: no
 // bound.
-type Range struct{ Since, Until time.Time }
+type Range struct {
+	Since, Until time.Time
+	Hot          bool // nothing of sealed months
+}
 
 // Index is the index, up to date.
 type Index struct {
 	Path   string
-	dir    string  // the data directory
+	dir    string // the data directory
+	sealed []ledger.Range
 	unread []error // what could not be loaded and is tried again the next time, each a *Damage
 	remove string  // a folder made for this index only
 }
@@ -107,7 +111,24 @@ func (x *Index) update(ctx context.Context, d *archive.Dir, r Range) error {
 		err = l.anew(x.Path)
 	}
 	x.unread = l.unread
+	for _, c := range hot.Cuts() {
+		x.sealed = append(x.sealed, c.Ranges...)
+	}
 	return err
+}
+
+// Forget removes the index of a data directory, and with it what it has of pruned months.
+func Forget(dir string) error {
+	lock, err := jsonl.OpenAppend(filepath.Join(dir, LockName), 0)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if _, err := jsonl.Lock(lock, unix.LOCK_EX); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, FileName)
+	return removeAll(path, path+"-journal", path+".new", path+".new-journal")
 }
 
 // unfit tells whether an index is to be made anew.

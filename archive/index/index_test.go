@@ -513,8 +513,36 @@ func TestSealedMonthIsLoadedWhenARangeReachesIt(t *testing.T) {
 		t.Error("made anew because a month was sealed")
 	}
 	os.Remove(filepath.Join(dir, index.FileName))
+	hot := index.Filter{Range: index.Range{Hot: true}}
+	if got := ask(t, dir, "SELECT COUNT(*) FROM tool_calls", hot); got != "7" {
+		t.Errorf("what is hot: %s", got)
+	}
 	if got := ask(t, dir, all, index.Filter{}); got != "27|27" {
-		t.Error(got)
+		t.Errorf("all, when what is hot was asked before: %s", got)
+	}
+	if got := ask(t, dir, "SELECT COUNT(*) FROM tool_calls", hot); got != "7" {
+		t.Errorf("what is hot, with all months loaded: %s", got)
+	}
+	prune := func() {
+		d, err := archive.Open(dir, archive.Options{Now: func() time.Time { return noon }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		list, err := d.Prunable(time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC))
+		if err := errors.Join(err, d.Prune(list)); err != nil || len(list) != 1 {
+			t.Fatal(list, err)
+		}
+	}
+	prune()
+	if got := ask(t, dir, all, index.Filter{}); got != "17|17" {
+		t.Errorf("with a month pruned: %s", got)
+	}
+	if err := index.Forget(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, index.FileName)); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
 	}
 }
 

@@ -52,7 +52,7 @@ func part(c *ledger.Cut) string { return fmt.Sprintf("%s.%d", c.Month, c.Part) }
 
 // missing are the parts of sealed months that the range reaches and that are not loaded. Those that were taken out of
 // ledger.jsonl since the last time were loaded from there; where lines of it are damaged they have other places now, and the
-// index does not fit.
+// index does not fit. Nor does one that has rows of a pruned month.
 func (l *load) missing(s *state) (list []*ledger.Cut, err error) {
 	cuts := l.hot.Cuts()
 	for i := s.cuts; i < len(cuts) && s.end.Place > 0; i++ {
@@ -67,6 +67,12 @@ func (l *load) missing(s *state) (list []*ledger.Cut, err error) {
 	}
 	for i := range cuts {
 		if s.months[part(&cuts[i])] {
+			if l.d.Pruned(&cuts[i]) {
+				return nil, errUnfit
+			}
+			continue
+		}
+		if l.Hot {
 			continue
 		}
 		reached, err := l.d.Reached(&cuts[i], l.Since, l.Until)

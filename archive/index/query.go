@@ -42,7 +42,7 @@ func Open(ctx context.Context, x *Index, f Filter) (*DB, error) {
 	conn.Limit(sqlite3.LIMIT_LENGTH, maxValue)
 	// What a sort of a large ledger needs goes into unnamed files: the library has 256 MiB of memory.
 	statements := []string{"PRAGMA cache_size=-32768", "PRAGMA temp_store=FILE", "PRAGMA trusted_schema=OFF"}
-	if where := f.where(); where != "" {
+	if where := f.where(x.sealed); where != "" {
 		// Unqualified names are looked up among the temporary ones first.
 		statements = append(statements, "CREATE TEMP VIEW tool_calls AS SELECT * FROM main.tool_calls WHERE "+where)
 		statements = append(statements, views("CREATE TEMP VIEW ")...)
@@ -63,8 +63,14 @@ func Open(ctx context.Context, x *Index, f Filter) (*DB, error) {
 // Close closes it.
 func (db *DB) Close() error { return db.conn.Close() }
 
-func (f Filter) where() string {
+// where is the condition on tool_calls; a row's rowid is its line.
+func (f Filter) where(sealed []ledger.Range) string {
 	var list []string
+	if f.Hot {
+		for _, r := range sealed {
+			list = append(list, fmt.Sprintf("rowid NOT BETWEEN %d AND %d", r.Line, r.Line+r.Lines-1))
+		}
+	}
 	if f.Session != "" {
 		list = append(list, "session_id = '"+strings.ReplaceAll(f.Session, "'", "''")+"'")
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"toolrun/archive"
+	"toolrun/archive/index"
 )
 
 func (a *app) archivePruneCmd() *cobra.Command {
@@ -50,7 +51,7 @@ func (a *app) archivePruneCmd() *cobra.Command {
 					return a.say("Nothing was given up.")
 				}
 			}
-			if err := d.Prune(list); err != nil {
+			if err := errors.Join(d.Prune(list), index.Forget(d.Path())); err != nil {
 				return err
 			}
 			for _, s := range list {

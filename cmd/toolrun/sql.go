@@ -28,7 +28,7 @@ func (a *app) sqlCmd() *cobra.Command {
 		Short: "Ask the ledger in SQL: table tool_calls has one column for each key of a row.",
 		Long: "Ask the ledger in SQL: table tool_calls has one column for each key of a row, and joined, which is 1 where 'toolrun audit'\n" +
 			"learned something of it. Arrays are JSON text, booleans 0 or 1. index.db in the data directory is brought up to date first.\n" +
-			"--session, --since and --until leave out the other rows, of the views too. Without a statement it reads statements from\n" +
+			"--session, --since, --until and --hot leave out the other rows, of the views too. Without a statement it reads statements from\n" +
 			"stdin, on a terminal as a small shell. Only statements that read are allowed. Ready-made views:\n" + views.String(),
 		Example:     "  toolrun sql 'SELECT tool_name, COUNT(*) FROM tool_calls GROUP BY tool_name'",
 		Args:        cobra.MaximumNArgs(1),
@@ -76,7 +76,7 @@ func (a *app) openIndex(ctx context.Context) (*index.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := index.Range{Since: a.flags.since, Until: a.flags.until}
+	r := index.Range{Since: a.flags.since, Until: a.flags.until, Hot: a.flags.hot}
 	x, err := index.Update(ctx, d, r)
 	if err != nil {
 		return nil, err
