@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,7 +25,7 @@ func (a *app) diagnoseCmd() *cobra.Command {
 		Short: "Name the likely cause of a bad run: a wrong catalog, a drifted schema, an invented tool, a pairing bug.",
 		Long: "Name the likely cause of a bad run, in the order in which one would look: are the names that were called in the catalog; are\n" +
 			"the schemas those of the other run; has every result its call; does the final message say what the rows say. The other run\n" +
-			"is that of --against, else the one that began before. Where catalogs or schemas differ the runs are not comparable, and\n" +
+			"is that of --against, else the one before with a tool of the same name. Where catalogs or schemas differ the runs are not comparable, and\n" +
 			"what changed is printed first. What the agent claimed is read from its transcript, if it is found or named. Status 3 where\n" +
 			"anything is found.",
 		Example:     "  toolrun diagnose 3f2a9c10 --against 7c1d2e55",
@@ -38,7 +39,7 @@ func (a *app) diagnoseCmd() *cobra.Command {
 			return a.diagnose(d, args[0], against, paths)
 		},
 	}
-	cmd.Flags().StringVar(&against, "against", "", "the run to compare with (default: the one that began before)")
+	cmd.Flags().StringVar(&against, "against", "", "the run to compare with (default: the one before with a tool of the same name)")
 	cmd.Flags().StringArrayVar(&paths, "transcript", nil, "the agent's transcript of the run, where it is not found by itself; may be repeated")
 	return cmd
 }
@@ -110,19 +111,25 @@ func (a *app) runOf(d *archive.Dir, rec *record, id string) (*ranRun, error) {
 	return run, err
 }
 
-// runBefore is the run that began last before another one, "" where none did.
+// runBefore is the run that began last before another one, "" where none did. One with a tool of the same name comes before those
+// without: a record may have the runs of several projects.
 func runBefore(d *archive.Dir, rec *record, run *ranRun) (string, error) {
 	all, err := d.Runs()
-	best, at := "", ""
+	var last, like struct{ id, at string }
 	for _, id := range all {
-		if id == run.id {
+		h := rec.header(id)
+		if id == run.id || h == nil || h.StartedAt > run.header.StartedAt {
 			continue
 		}
-		if h := rec.header(id); h != nil && h.StartedAt <= run.header.StartedAt && h.StartedAt >= at {
-			best, at = id, h.StartedAt
+		if h.StartedAt >= last.at {
+			last.id, last.at = id, h.StartedAt
+		}
+		shares := slices.ContainsFunc(h.CatalogNames, func(name string) bool { return slices.Contains(run.header.CatalogNames, name) })
+		if shares && h.StartedAt >= like.at {
+			like.id, like.at = id, h.StartedAt
 		}
 	}
-	return best, err
+	return cmp.Or(like.id, last.id), err
 }
 
 // read reads the rest of the trace, and the rows.

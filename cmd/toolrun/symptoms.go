@@ -110,7 +110,7 @@ func (c *comparison) inventedNames() *symptom {
 		case len(has) > 0:
 			s.Checked += fmt.Sprintf("; the catalog of the other run has %s", strings.Join(has, ", "))
 		case s.Hashes == "differ":
-			s.Checked += "; the catalog of the other run, which is another, does not have it either"
+			s.Checked += "; the catalog of the other run, which is another, does not have it either: the model may have invented it as well"
 		}
 	}
 	s.Cause = c.cause(s.Hashes, causeWrongCatalog, causeInvented)
