@@ -85,8 +85,8 @@ func TestCheckSaysNothingWhenAllIsWellAndEachThingOnce(t *testing.T) {
 	if out, status := x.toolrun(t, "check", "--since", "1d", "--json"); rulesOf(t, out) != "slow_call slow_call" || status != 3 {
 		t.Errorf("a range: status %d, %q", status, out)
 	}
-	if out, status := x.toolrun(t, "check", "--session", "another"); out != "" || status != 0 {
-		t.Errorf("another session: status %d, %q", status, out)
+	if out, status := x.toolrun(t, "check", "--session", "another"); out != "" || status != 1 {
+		t.Errorf("a session that nobody had: status %d, %q", status, out)
 	}
 }
 

@@ -117,6 +117,42 @@ func TestRangesAreHalfOpenInEveryQuestionAndZone(t *testing.T) {
 	})
 }
 
+// TestSessionIsMeantByTheBeginningOfItsIdAndAWrongNameIsAnError: an empty answer would say that all is well with it.
+func TestSessionIsMeantByTheBeginningOfItsIdAndAWrongNameIsAnError(t *testing.T) {
+	t.Parallel()
+	p := barePlace(t, "")
+	var calls []pastCall
+	for i := range 12 {
+		session := "alpha"
+		if i%2 == 1 {
+			session = "alps"
+		}
+		calls = append(calls, pastCall{at: time.Date(2025, 1, 15, 10, 0, i, 0, time.UTC), id: fmt.Sprint("call", i), session: session, stderr: "no\n"})
+	}
+	newPast(p).run(calls...)
+	for _, args := range [][]string{{"sessions"}, {"session"}, {"errors"}, {"cost"}, {"slow", "--over", "0s"}, {"timeline"}, {"check", "--since", "2025-01-01"},
+		{"sql", "SELECT session_id, COUNT(*) FROM tool_calls"}, {"prove", "--tool", "nothing"}} {
+		want := p.query(append(args, "--json", "--session", "alpha")...)
+		if got := p.query(append(args, "--json", "--session", "alph")...); got != want || want.stdout == "" {
+			t.Errorf("%v of alph: %+v, of alpha: %+v", args, got, want)
+		}
+		status := 1
+		if args[0] == "prove" {
+			status = 3
+		}
+		for name, says := range map[string]string{"al": `several sessions begin with "al"`, "beta": `no calls of session "beta"`} {
+			if got := p.query(append(args, "--session", name)...); got.code != status || got.stdout != "" || !strings.Contains(got.stderr, says) {
+				t.Errorf("%v of %s: %+v", args, name, got)
+			}
+		}
+	}
+	for _, command := range []string{"session", "errors", "cost", "slow", "timeline"} {
+		if got := p.query(command, ""); got.code != 2 {
+			t.Errorf("%s of an empty name: %+v", command, got)
+		}
+	}
+}
+
 func TestDamagedLineIsNamedByEveryQuestionAndTheRestIsAnswered(t *testing.T) {
 	t.Parallel()
 	p := barePlace(t, "")

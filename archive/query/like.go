@@ -13,6 +13,14 @@ import (
 // SessionsLike returns the session with exactly this id, else those whose id begins with it, in the order of their first
 // rows. Damaged lines are passed over.
 func SessionsLike(d *archive.Dir, id string) (ids []string, err error) {
+	exact := false
+	err = each(Scan{Filter: Filter{Session: id}, Columns: []string{"session_id"}}.Rows(d), nil, func(row *ledger.Row) bool {
+		exact = row.SessionID.String() == id
+		return !exact
+	})
+	if exact || err != nil {
+		return []string{id}, err
+	}
 	begins := func(f *ledger.Fields) bool { return bytes.HasPrefix(f.Text(nil, columnSession), []byte(id)) }
 	seen := map[string]bool{}
 	err = each(Scan{Keep: begins, Columns: []string{"session_id"}}.Rows(d), nil, func(row *ledger.Row) bool {
@@ -22,9 +30,6 @@ func SessionsLike(d *archive.Dir, id string) (ids []string, err error) {
 		}
 		return true
 	})
-	if seen[id] {
-		ids = []string{id}
-	}
 	return ids, err
 }
 

@@ -50,6 +50,7 @@ func (a *app) checkCmd() *cobra.Command {
 }
 
 func (a *app) check(d *archive.Dir, command string) error {
+	unknown := a.meanSession(d) // unless a call of it is open that has no row yet
 	ranged := a.flags.session != "" || !a.flags.since.IsZero() || !a.flags.until.IsZero()
 	var place *checkPlace
 	if !ranged {
@@ -72,6 +73,9 @@ func (a *app) check(d *archive.Dir, command string) error {
 	}
 	for _, line := range damage {
 		say(a.stderr, "%s", line)
+	}
+	if unknown != nil && len(found) == 0 {
+		return unknown
 	}
 	if len(found) > 0 {
 		if _, err := a.stdout.Write(text.Bytes()); err != nil {

@@ -60,6 +60,9 @@ func several(what, begin string, ids []string) error {
 func (a *app) sessionFilter(cmd *cobra.Command, args []string) (query.Filter, error) {
 	filter := a.filter()
 	if len(args) == 1 {
+		if args[0] == "" {
+			return filter, usagef(cmd, "the name of the session is empty")
+		}
 		if filter.Session != "" && filter.Session != args[0] {
 			return filter, usagef(cmd, "two sessions are named: %q and --session %q", args[0], filter.Session)
 		}
@@ -75,18 +78,41 @@ func (a *app) ofSession(d *archive.Dir, f *query.Filter, seen *damageSeen, ask f
 	if err != nil || calls > 0 || f.Session == "" {
 		return err
 	}
-	ids, err := query.SessionsLike(d, f.Session)
+	id, err := sessionLike(d, f.Session)
 	switch {
 	case err != nil:
-		return err
-	case len(ids) == 0:
-		return errors.Join(fmt.Errorf("no calls of session %q in %s", f.Session, d.Path()), seen.result())
-	case len(ids) > 1:
-		return errors.Join(several("sessions", f.Session, ids), seen.result())
-	case ids[0] == f.Session:
+		return errors.Join(err, seen.result())
+	case id == f.Session:
 		return nil // not in this range
 	}
-	f.Session, seen.quiet = ids[0], true
+	f.Session, seen.quiet = id, true
 	_, err = ask()
+	return err
+}
+
+// sessionLike is the session with this id, else the one whose id begins so.
+func sessionLike(d *archive.Dir, id string) (string, error) {
+	ids, err := query.SessionsLike(d, id)
+	switch {
+	case err != nil:
+		return "", err
+	case len(ids) == 0:
+		return "", fmt.Errorf("no calls of session %q in %s", id, d.Path())
+	case len(ids) > 1:
+		return "", several("sessions", id, ids)
+	}
+	return ids[0], nil
+}
+
+// meanSession makes --session the id of the session that a person means by it: a wrong name must not look like a session of
+// which there is nothing to tell.
+func (a *app) meanSession(d *archive.Dir) error {
+	if a.flags.session == "" {
+		return nil
+	}
+	id, err := sessionLike(d, a.flags.session)
+	if err == nil {
+		a.flags.session = id
+	}
 	return err
 }

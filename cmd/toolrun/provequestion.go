@@ -48,6 +48,9 @@ func (a *app) proveQuestion(cmd *cobra.Command, d *archive.Dir, q *question) err
 			return usagef(cmd, "--arg %q: want NAME=PATTERN, as 'path=tests/*'", arg)
 		}
 	}
+	if err := a.meanSession(d); err != nil {
+		return &foundError{fmt.Errorf("nothing proved: %w", err)}
+	}
 	if err := a.readAfter(d, q); err != nil {
 		return err
 	}

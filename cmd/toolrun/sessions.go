@@ -23,6 +23,9 @@ func (a *app) sessionsCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := a.meanSession(d); err != nil {
+				return err
+			}
 			seen := damageSeen{a: a}
 			sessions, err := query.Sessions(d, a.filter(), func(err error) { seen.note(err) })
 			if err != nil {

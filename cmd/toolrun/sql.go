@@ -76,6 +76,9 @@ func (a *app) openIndex(ctx context.Context) (*index.DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := a.meanSession(d); err != nil {
+		return nil, err
+	}
 	r := index.Range{Since: a.flags.since, Until: a.flags.until, Hot: a.flags.hot}
 	x, err := index.Update(ctx, d, r)
 	if err != nil {
