@@ -399,6 +399,7 @@ func TestTablesAreAsTheyAreOnATerminalAndInAPipe(t *testing.T) {
 		"show_approved":   {"show", push.rows[len(push.rows)-2].ToolCallID},
 		"output":          {"output", g.of(testsPass)[5].rows[0].ToolCallID},
 		"tail":            {"tail", g.of(testsFail)[5].rows[2].ToolCallID},
+		"check":           {"check", "--since", "2025-01-01", "--until", "2025-01-07"},
 		"sql_rates":       {"sql", "SELECT * FROM tool_failure_rates"},
 		"sql_spend":       {"sql", "SELECT * FROM daily_spend WHERE day < '2025-01-08'"},
 		"sql_retries":     {"sql", "SELECT * FROM retries_by_session"},
@@ -406,8 +407,9 @@ func TestTablesAreAsTheyAreOnATerminalAndInAPipe(t *testing.T) {
 		"sql_row":         {"sql", "SELECT * FROM tool_calls WHERE seq = 250"},
 	}
 	for name, args := range tables {
+		want := map[string]int{"check": 3}[name]
 		pipe := p.query(args...)
-		if pipe.code != 0 {
+		if pipe.code != want {
 			t.Errorf("%s: status %d\n%s", name, pipe.code, pipe.stderr)
 			continue
 		}
@@ -417,7 +419,7 @@ func TestTablesAreAsTheyAreOnATerminalAndInAPipe(t *testing.T) {
 		golden(t, "answers/"+name+".pipe", pipe.stdout)
 		for _, columns := range []int{80, 140} {
 			text, code := p.onTerminal(columns, args...)
-			if code != 0 {
+			if code != want {
 				t.Errorf("%s in %d columns: status %d", name, columns, code)
 			}
 			golden(t, fmt.Sprintf("answers/%s.%d", name, columns), strings.ReplaceAll(text, "\x1b", "␛"))
@@ -429,4 +431,8 @@ func TestTablesAreAsTheyAreOnATerminalAndInAPipe(t *testing.T) {
 			}
 		}
 	}
+	// What a command is handed on a terminal is what a pipe gets.
+	mail := filepath.Join(p.root, "mail")
+	p.onTerminal(80, append(tables["check"], "--exec", "cat >"+mail)...)
+	golden(t, "answers/check.pipe", readFile(t, mail))
 }

@@ -67,22 +67,20 @@ func (a *app) check(d *archive.Dir, command string) error {
 	if ranged {
 		found = slices.DeleteFunc(found, func(f anomaly.Anomaly) bool { return !a.inRange(f) })
 	}
-	var text bytes.Buffer
-	if err := a.writeAnomalies(&text, found); err != nil {
-		return err
-	}
 	for _, line := range damage {
 		say(a.stderr, "%s", line)
 	}
 	if unknown != nil && len(found) == 0 {
 		return unknown
 	}
-	if len(found) > 0 {
-		if _, err := a.stdout.Write(text.Bytes()); err != nil {
-			return err
-		}
+	if err := a.writeAnomalies(a.stdout, found, a.screen()); err != nil {
+		return err
 	}
 	if command != "" && len(found)+len(damage) > 0 {
+		var text bytes.Buffer
+		if err := a.writeAnomalies(&text, found, screen{}); err != nil {
+			return err
+		}
 		for _, line := range damage {
 			say(&text, "%s", line)
 		}
@@ -217,7 +215,7 @@ func (a *app) openCalls(d *archive.Dir, limits anomaly.Limits) (found []anomaly.
 	return found
 }
 
-func (a *app) writeAnomalies(w io.Writer, found []anomaly.Anomaly) error {
+func (a *app) writeAnomalies(w io.Writer, found []anomaly.Anomaly, s screen) error {
 	if a.flags.json {
 		for _, f := range found {
 			if err := printJSON(w, f); err != nil {
@@ -226,14 +224,15 @@ func (a *app) writeAnomalies(w io.Writer, found []anomaly.Anomaly) error {
 		}
 		return nil
 	}
-	t := &table{columns: []column{{title: "at"}, {title: "rule"}, {title: "session"}, {title: "tool"}, {title: "call"}, {title: "what", gives: true}}}
-	for _, f := range found {
-		t.add(cell{text: f.At}, cell{f.Rule, yellow}, cell{text: f.SessionID}, cell{text: f.Tool}, cell{text: f.CallID}, cell{text: f.Text})
-	}
 	if len(found) == 0 {
 		return nil
 	}
-	return t.print(w, a.screen())
+	t := &table{columns: []column{{title: "at", goes: 2}, {title: "rule"}, {title: "session", gives: true, goes: 1, least: leastID},
+		{title: "tool", gives: true, order: 2, least: 8}, {title: "call", gives: true, least: leastID}, {title: "what", gives: true, order: 1, least: 24}}}
+	for _, f := range found {
+		t.add(cell{text: f.At}, cell{f.Rule, yellow}, cell{text: f.SessionID}, cell{text: f.Tool}, cell{text: f.CallID}, cell{text: f.Text})
+	}
+	return t.print(w, s)
 }
 
 // runExec hands what was found to a command of the user's.
