@@ -63,6 +63,17 @@ func (p *pairer) judge(item *Item) {
 	}
 }
 
+// judgeAlone says what a call is by the transcript alone, where no session of the record is known to be its own: which tools
+// toolrun had then is not known, so that only one of the agent's own can be told.
+func (p *pairer) judgeAlone(item *Item) {
+	tool, of := p.resolve(item.Call)
+	if of == agents {
+		p.judge(item)
+		return
+	}
+	item.Tool, item.Kind, item.Why = tool, Unmatched, "no session of the record is known to be that of the transcript"
+}
+
 // unknownTool is how loops of one's own refuse a name, which have no mark for it.
 var unknownTool = late.Regexp(`(?i)^(?:error:? )?\W*(?:unknown|no such|unsupported|unregistered|undefined) (?:tool|function)\b|^[^\n]{0,80}\b(?:tool|function)\b[^\n]{0,80}\b(?:not found|does not exist|is not (?:defined|available|registered|known))`)
 

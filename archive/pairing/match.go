@@ -3,6 +3,7 @@ package pairing
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -156,26 +157,38 @@ func (p *pairer) scopeByTime(list []*transcript.Transcript) {
 	}
 }
 
-// scopeByResults is for messages without ids, session and times: the run of which most calls agree, the last of several.
+// scopeByResults is for messages without ids, session and times: the session with which more than half of the calls that have a
+// result agree, and more of them than with any other.
 func (p *pairer) scopeByResults() {
-	agreeing, best := map[string]int{}, ""
-	for _, row := range p.rec.Rows {
-		if p.rec.Session != "" && row.SessionID.String() != p.rec.Session {
+	agreeing, answered := map[string]int{}, 0
+	for _, item := range p.items {
+		if item.Call.Result == nil {
 			continue
 		}
-		for _, item := range p.items {
-			if item.Call.Result != nil && ends(item.Call, row.ToolName.String()) && p.argsAgree(item.Call, row) == yes && agree(item.Call.Result, row, p.shown(row), p.prefixed).kind == agrees {
-				agreeing[row.RunID]++
-				break
+		answered++
+		found := map[string]bool{}
+		for _, row := range p.rec.Rows {
+			if id := row.SessionID.String(); !found[id] && ends(item.Call, row.ToolName.String()) && p.argsAgree(item.Call, row) == yes && agree(item.Call.Result, row, p.shown(row), p.prefixed).kind == agrees {
+				found[id] = true
+				agreeing[id]++
 			}
 		}
-		if n := agreeing[row.RunID]; n > 0 && n >= agreeing[best] {
-			best = row.RunID
-		}
+	}
+	most := 1
+	for _, n := range agreeing {
+		most = max(most, n)
+	}
+	if 2*most <= answered {
+		return
+	}
+	maps.DeleteFunc(agreeing, func(_ string, n int) bool { return n < most })
+	if len(agreeing) > 1 {
+		p.alike = slices.Sorted(maps.Keys(agreeing))
+		return
 	}
 	for _, row := range p.rec.Rows {
-		if best != "" && row.RunID == best {
-			p.scope[best], p.sessions[row.SessionID.String()] = true, true
+		if id := row.SessionID.String(); agreeing[id] > 0 {
+			p.scope[row.RunID], p.sessions[id] = true, true
 		}
 	}
 }

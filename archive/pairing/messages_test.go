@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"toolrun/archive/claims"
+	"toolrun/archive/ledger"
 	"toolrun/archive/pairing"
+	"toolrun/archive/redact"
 	"toolrun/archive/transcript"
 )
 
@@ -122,11 +124,13 @@ func TestMessagesOfOnesOwnLoopAreHeldAgainstTheRows(t *testing.T) {
 				t.Errorf("%s, %s:\n%s", form, what, tell(r))
 			}
 			s.replace(t, "3 passed", "4 passed")
+			s.session = s.rows[0].SessionID.String()
 			if r := s.pair(t); count(r, pairing.Altered) != 1 {
 				t.Errorf("%s, %s, altered:\n%s", form, what, tell(r))
 			}
 			s = open(t, transcript.OpenCode, "honest-tests")
 			ownLoop(t, s, form, answer)
+			s.session = s.rows[0].SessionID.String()
 			s.without(1)
 			if r := s.pair(t); count(r, pairing.Orphan) != 1 || count(r, pairing.Paired) != 1 {
 				t.Errorf("%s, %s, without a row:\n%s", form, what, tell(r))
@@ -152,4 +156,59 @@ func TestMessagesOfOnesOwnLoopAreHeldAgainstTheRows(t *testing.T) {
 			t.Errorf("%s: %+v", form, marks)
 		}
 	}
+}
+
+// Where the session of messages is not known, nothing is said of their calls, for nobody knows what toolrun had then.
+func TestMessagesOfNoKnownSessionAreAccusedOfNothing(t *testing.T) {
+	only := func(_, stdout string) string { return stdout }
+	unmatched := func(what string, s *session, alike ...string) {
+		t.Helper()
+		r := s.pair(t)
+		if count(r, pairing.Unmatched) != 2 || r.Findings > 0 || !r.Unmatched() || !slices.Equal(r.Alike, alike) {
+			t.Errorf("%s: alike %q\n%s", what, r.Alike, tell(r))
+		}
+	}
+	s := open(t, transcript.OpenCode, "honest-tests")
+	ownLoop(t, s, "chat", only)
+	rows := s.rows
+	s.rows = nil
+	unmatched("no rows", s)
+	s.rows = open(t, transcript.OpenCode, "honest-failures").rows
+	unmatched("rows of other calls", s)
+
+	another := func(row *ledger.Row) *ledger.Row {
+		other := *row
+		other.SessionID, other.ToolCallID = redact.Plain("another"), redact.Plain(row.ToolCallID.String()+"@another")
+		return &other
+	}
+	s.rows = slices.Clone(rows)
+	for _, row := range rows {
+		s.rows = append(s.rows, another(row))
+	}
+	unmatched("two sessions with the same calls", s, rows[0].SessionID.String(), "another")
+	s.rows = append(slices.Clone(rows), another(rows[0]))
+	if r := s.pair(t); count(r, pairing.Paired) != 2 || r.Findings > 0 {
+		t.Errorf("of a session that has one of the calls, in the same run:\n%s", tell(r))
+	}
+
+	may := pairing.Alike(readOne(t, s))
+	for _, row := range rows {
+		if !may(row) {
+			t.Errorf("%s %s may not be one of the calls", row.ToolName, row.InputSummary)
+		}
+	}
+	other := *rows[0]
+	other.InputHash = strings.Repeat("0", 64)
+	if may(&other) {
+		t.Error("a row with other arguments may be one of the calls")
+	}
+}
+
+func readOne(t *testing.T, s *session) []*transcript.Transcript {
+	t.Helper()
+	list, err := transcript.Read(s.write(t), transcript.Window{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
 }

@@ -8,6 +8,7 @@ package pairing
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"toolrun/archive/ledger"
@@ -27,6 +28,7 @@ const (
 	IDMismatch Kind = "id_mismatch" // a result whose call was never asked for
 
 	Paired     Kind = "paired"
+	Unmatched  Kind = "unmatched"         // no session of the record can be told to be the transcript's: nothing is known of the call
 	Refused    Kind = "refused_by_client" // a tool of the catalog, which the client answered by itself: nothing ran
 	Unanswered Kind = "unanswered"        // no result and no row: the session ended before
 	Own        Kind = "own"               // a tool of the agent that does not touch the machine
@@ -42,7 +44,7 @@ func (k Kind) Finding() bool {
 }
 
 // Kinds is all of them, in the order in which people are told.
-var Kinds = []Kind{Paired, Altered, Orphan, Invented, Bypassed, Unreported, IDMismatch, Refused, Unanswered, Own}
+var Kinds = []Kind{Paired, Altered, Orphan, Invented, Bypassed, Unreported, IDMismatch, Unmatched, Refused, Unanswered, Own}
 
 // Item is one call: of the transcript, of the ledger, or of both.
 type Item struct {
@@ -98,7 +100,13 @@ type Report struct {
 	Items    []Item        // in the order of the transcript, then what only the ledger has
 	Rows     []*ledger.Row // all rows of the session, in the order of seq
 	Sessions []string      // their session_ids
+	Alike    []string      // where there are none: sessions of which as many calls agree, so that none of them is told
 	Findings int
+}
+
+// Unmatched tells whether there are calls of which nothing is known, as no session of the record could be told to be theirs.
+func (r *Report) Unmatched() bool {
+	return slices.ContainsFunc(r.Items, func(i Item) bool { return i.Kind == Unmatched })
 }
 
 // Pair holds the transcripts of one session, of one client, against the record.
@@ -114,7 +122,11 @@ func Pair(list []*transcript.Transcript, rec Record) *Report {
 	p.findScope(list)
 	p.byContent()
 	for _, item := range p.items {
-		p.judge(item)
+		if len(p.scope) > 0 {
+			p.judge(item)
+		} else {
+			p.judgeAlone(item)
+		}
 	}
 	for _, t := range list {
 		for _, s := range t.Stray {
@@ -134,10 +146,11 @@ type pairer struct {
 	servers  map[string]bool           // names under which the client has toolrun
 	scope    map[string]bool           // run ids
 	sessions map[string]bool           // session ids
+	alike    []string                  // sessions, none of which is more likely than the others
 }
 
 func (p *pairer) report() *Report {
-	r := &Report{}
+	r := &Report{Alike: p.alike}
 	seen := map[string]bool{}
 	for _, row := range p.rec.Rows {
 		if !p.inScope(row) {

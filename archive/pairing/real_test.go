@@ -299,7 +299,7 @@ func TestRowsOfAnotherSessionAreNotTaken(t *testing.T) {
 			other.SessionID, other.RunID, other.ToolCallID = redact.Plain("another"), "another run", redact.Plain(row.ToolCallID.String()+"@another")
 			s.rows = append([]*ledger.Row{&other}, s.rows...)
 		}
-		for session, want := range map[string]pairing.Kind{"": pairing.Paired, own: pairing.Paired, "nobody's": pairing.Orphan} {
+		for session, want := range map[string]pairing.Kind{"": pairing.Paired, own: pairing.Paired, "nobody's": pairing.Unmatched} {
 			s.session = session
 			if r := s.pair(t); count(r, want) != 2 || count(r, pairing.Unreported) != 0 {
 				t.Errorf("%s, session %q:\n%s", client, session, tell(r))

@@ -38,6 +38,7 @@ func (a *app) auditCmd() *cobra.Command {
 				return err
 			}
 			findings := 0
+			var untold error
 			for _, one := range list {
 				if err := one.noteDamage(&seen); err != nil {
 					return err
@@ -50,11 +51,12 @@ func (a *app) auditCmd() *cobra.Command {
 					return err
 				}
 				findings += one.findings()
+				untold = errors.Join(untold, one.unmatched(d))
 			}
 			if findings > 0 {
 				err = told(fmt.Errorf("%s: %w", count(findings, "finding"), errFound))
 			}
-			return errors.Join(err, seen.result())
+			return errors.Join(untold, err, seen.result())
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "list every call, not only what was found")
@@ -79,6 +81,18 @@ func (x *audited) findings() int {
 	return n
 }
 
+// unmatched is the error of a transcript of which no session of the record is known to be its own: it is neither true nor false.
+func (x *audited) unmatched(d *archive.Dir) error {
+	if !x.report.Unmatched() {
+		return nil
+	}
+	why := "matches no session of " + d.Path()
+	if n := len(x.report.Alike); n > 0 {
+		why = fmt.Sprintf("matches %d sessions alike (%s)", n, list(x.report.Alike))
+	}
+	return &foundError{fmt.Errorf("%s %s: name its session with --session; 'toolrun sessions' lists them", x.list[0].Path, why)}
+}
+
 // noteDamage names what of the transcripts could not be read.
 func (x *audited) noteDamage(seen *damageSeen) error {
 	for _, t := range x.list {
@@ -93,6 +107,9 @@ func (x *audited) noteDamage(seen *damageSeen) error {
 
 // audits reads the transcripts that are named, or those of the session, and pairs them.
 func (a *app) audits(d *archive.Dir, paths []string, seen *damageSeen) ([]*audited, error) {
+	if err := a.meanSession(d); err != nil {
+		return nil, &foundError{err}
+	}
 	session := a.flags.session
 	if len(paths) > 0 {
 		groups, err := readTranscripts(paths, transcript.Window{From: a.flags.since, To: a.flags.until})
@@ -256,7 +273,9 @@ func (a *app) pairAll(d *archive.Dir, groups [][]*transcript.Transcript, session
 	for _, group := range groups {
 		one := &audited{list: group}
 		one.report = pairing.Pair(group, pairing.Record{Rows: rows, Session: session, Catalog: rec.catalog, Content: rec.content, Drawn: newDrawer(rec).draw})
-		one.claims = claims.Judge(final(group), one.report.Rows, rec.names(one.report.Rows), rec.content)
+		if !one.report.Unmatched() { // no row could bear out what it claims
+			one.claims = claims.Judge(final(group), one.report.Rows, rec.names(one.report.Rows), rec.content)
+		}
 		list = append(list, one)
 	}
 	return list, nil

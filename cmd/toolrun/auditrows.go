@@ -17,7 +17,8 @@ import (
 const fewSessions = 4
 
 // candidates are the rows that may belong to the transcripts: those of their sessions, those of their time, and, where they
-// tell no time, those with their ids; and all rows of the sessions of these.
+// tell no time, those with their ids, or, where there are none, those of their tools and arguments; and all rows of the sessions
+// of these.
 func candidates(d *archive.Dir, groups [][]*transcript.Transcript, session string, seen *damageSeen) ([]*ledger.Row, error) {
 	r := rowSet{d: d, seen: seen, rows: map[rowKey]*ledger.Row{}, whole: map[string]bool{}}
 	if session != "" {
@@ -26,6 +27,8 @@ func candidates(d *archive.Dir, groups [][]*transcript.Transcript, session strin
 	}
 	ids, told, timed := map[string]bool{}, map[string]bool{}, true
 	var first, last time.Time
+	every := slices.Concat(groups...)
+	named := pairing.Named(every)
 	for _, group := range groups {
 		for _, t := range group {
 			if t.SessionID != "" {
@@ -48,11 +51,16 @@ func candidates(d *archive.Dir, groups [][]*transcript.Transcript, session strin
 	if first.IsZero() || !timed {
 		since, until := ledger.FormatTime(first), ledger.FormatTime(last)
 		f, is = query.Filter{}, func(row *ledger.Row) bool {
-			return ids[text(row.ClientCallID)] || told[row.SessionID.String()] || !first.IsZero() && row.StartedAt >= since && row.StartedAt <= until
+			return ids[text(row.ClientCallID)] || named[row.ToolCallID.String()] || told[row.SessionID.String()] || !first.IsZero() && row.StartedAt >= since && row.StartedAt <= until
 		}
 	}
 	if err := r.read(f, is); err != nil {
 		return nil, err
+	}
+	if len(r.rows) == 0 && first.IsZero() {
+		if err := r.read(query.Filter{}, pairing.Alike(every)); err != nil {
+			return nil, err
+		}
 	}
 	for _, row := range r.rows {
 		told[row.SessionID.String()] = true
