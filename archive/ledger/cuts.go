@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"toolrun/archive/internal/jsonl"
 )
@@ -36,6 +36,7 @@ type Cut struct {
 	First      string  `json:"first"`       // leaf hash of its first line, in hex
 	FirstBytes int64   `json:"first_bytes"` // length of that line, without the newline
 	NextSeq    int64   `json:"next_seq"`    // above every seq of its rows
+	Sum        string  `json:"sum"`         // CRC-32C of its line where this is empty, in hex
 }
 
 // sum is how many lines and bytes a cut took.
@@ -47,34 +48,13 @@ func (c *Cut) sum() (lines, bytes int64) {
 	return lines, bytes
 }
 
-// ArchiveName is the folder of the sealed months.
-const ArchiveName = "archive"
-
-// anySealed tells whether a month was sealed: it has a manifest.
-func anySealed(folder string) bool {
-	months, err := os.ReadDir(folder)
-	for _, m := range months {
-		if !m.IsDir() || strings.HasPrefix(m.Name(), ".") {
-			continue
-		}
-		var files []os.DirEntry
-		if files, err = os.ReadDir(filepath.Join(folder, m.Name())); err != nil {
-			return true
-		}
-		if slices.ContainsFunc(files, func(f os.DirEntry) bool { return strings.HasPrefix(f.Name(), "manifest") }) {
-			return true
-		}
-	}
-	return err != nil && !errors.Is(err, fs.ErrNotExist)
-}
-
 // ReadCuts reads the file of cuts. A last line without a newline was never made good and does not count.
 func ReadCuts(dir string) ([]Cut, error) {
 	path := filepath.Join(dir, CutsName)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		// It is made before the first month is sealed. Without it no line would be in its place.
-		if anySealed(filepath.Join(dir, ArchiveName)) {
+		if parts, err := sealedParts(dir); err != nil || len(parts) > 0 {
 			return nil, fmt.Errorf("%s is missing, and months were sealed; it is derived: verify --repair-derived", path)
 		}
 		return nil, nil
@@ -89,7 +69,7 @@ func ReadCuts(dir string) ([]Cut, error) {
 			break
 		}
 		var c Cut
-		if err := json.Unmarshal(line, &c); err != nil || !c.valid() {
+		if err := json.Unmarshal(line, &c); err != nil || !c.valid() || c.Sum != c.sumOf() {
 			return nil, fmt.Errorf("%s:%d: not a cut of the ledger; it is derived: verify --repair-derived", path, len(cuts)+1)
 		}
 		cuts, text = append(cuts, c), rest
@@ -114,13 +94,26 @@ func (c *Cut) valid() bool {
 		}
 		end, at = r.Line+r.Lines, r.Offset+r.Bytes
 	}
-	return len(c.Ranges) > 0 && c.Part > 0
+	return len(c.Ranges) > 0 && c.Part > 0 && c.FirstBytes >= 0 && c.FirstBytes < c.Ranges[0].Bytes
 }
 
 // append is the line of the file.
-func (c *Cut) append(dst []byte) []byte {
+func (c Cut) append(dst []byte) []byte {
+	c.Sum = c.sumOf()
+	return append(append(dst, c.encode()...), '\n')
+}
+
+// sumOf is what Sum has to be: numbers that changed would lead a reader past rows.
+func (c Cut) sumOf() string {
+	c.Sum = ""
+	return fmt.Sprintf("%08x", crc32.Checksum(c.encode(), castagnoli))
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func (c *Cut) encode() []byte {
 	line, _ := json.Marshal(c) // of numbers and strings only, which cannot fail
-	return append(append(dst, line...), '\n')
+	return line
 }
 
 // gap is one range that was taken out, and by which cut.

@@ -26,6 +26,10 @@ type Hot struct {
 func OpenHot(dir string) (*Hot, error) {
 	h := &Hot{Path: filepath.Join(dir, FileName)}
 	for try := 0; ; try++ {
+		parts, err := sealedParts(dir)
+		if err != nil {
+			return nil, err
+		}
 		before, err := ReadCuts(dir)
 		if err != nil {
 			return nil, err
@@ -45,6 +49,10 @@ func OpenHot(dir string) (*Hot, error) {
 			return nil, err
 		}
 		if len(after) == len(before) {
+			if err := h.holdParts(dir, h, before, parts); err != nil {
+				h.Close()
+				return nil, err
+			}
 			return h, nil
 		}
 		h.Close()

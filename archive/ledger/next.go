@@ -63,10 +63,17 @@ func (l *Ledger) reopen(path string, missing bool) error {
 			return err
 		}
 	}
-	cuts, err := ReadCuts(l.dir)
+	parts, err := sealedParts(l.dir)
+	var cuts []Cut
+	if err == nil {
+		cuts, err = ReadCuts(l.dir)
+	}
 	var now layout
 	if err == nil {
 		now, _, err = readLayout(f, cuts)
+	}
+	if err == nil {
+		err = now.holdParts(l.dir, f, cuts, parts)
 	}
 	if err != nil {
 		f.Close()
