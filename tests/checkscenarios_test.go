@@ -173,6 +173,39 @@ func TestCronLineAndTimerOfTheReadmeAreTaken(t *testing.T) {
 	})
 }
 
+// A ledger that came back from a backup has other rows where those were that check has told of: nothing of it passes for told.
+func TestCheckOfARestoredLedgerTellsAgain(t *testing.T) {
+	t.Parallel()
+	x := tell(t, "claude", "honest-tests")
+	path := filepath.Join(x.data, "ledger.jsonl")
+	backup := readFile(t, path)
+	for _, rows := range []int{1, 5} { // fewer than there were, and more
+		x.more(t, 3, nil)
+		if out, status := x.toolrun(t, "check"); out != "" || status != 0 {
+			t.Fatalf("status %d\n%s", status, out)
+		}
+		if err := os.WriteFile(path, []byte(backup), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		x.more(t, rows, func(i int, row object) {
+			if i == 0 {
+				slow(i, row)
+			}
+			row["started_at"], row["ended_at"] = time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
+		})
+		if out, status := x.toolrun(t, "check", "--json"); rulesOf(t, out) != "slow_call" || status != 3 {
+			t.Errorf("%d rows: status %d\n%s", rows, status, out)
+		}
+		if out, status := x.toolrun(t, "check"); out != "" || status != 0 {
+			t.Errorf("%d rows, again: status %d\n%s", rows, status, out)
+		}
+		os.Remove(filepath.Join(x.data, "check.json"))
+		if err := os.WriteFile(path, []byte(backup), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // What lies in a sealed month is looked at where the range reaches it.
 func TestCheckReadsSealedMonths(t *testing.T) {
 	t.Parallel()

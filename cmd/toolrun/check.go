@@ -130,6 +130,7 @@ func (a *app) anomalies(d *archive.Dir, place *checkPlace) (found []anomaly.Anom
 		scope.Since = time.Time{} // what is new may be of any month
 	}
 	var last *ledger.Row
+	fits := false     // place is of this ledger
 	from := int64(-1) // of the first line that counts
 	for row, err := range (query.Scan{Columns: anomaly.Columns}).Placed(d, scope) {
 		var bad *ledger.Damage
@@ -140,7 +141,7 @@ func (a *app) anomalies(d *archive.Dir, place *checkPlace) (found []anomaly.Anom
 		case err != nil:
 			return nil, nil, err
 		}
-		last = row.Row
+		last, fits = row.Row, fits || place.isAt(row.Row)
 		if at, err := time.Parse(time.RFC3339, row.StartedAt); err == nil && at.Before(since) && at.Year() > 2019 && !(place.known() && place.isNew(row.Seq)) {
 			continue
 		}
@@ -148,6 +149,11 @@ func (a *app) anomalies(d *archive.Dir, place *checkPlace) (found []anomaly.Anom
 			from = row.Place
 		}
 		checker.Add(row.Row)
+	}
+	if place.known() && !fits && !a.flags.hot {
+		a.warn("%s is of rows that the ledger does not have: all of the last %d days is told again", place.path, limits.HistoryDays)
+		place.forget()
+		return a.anomalies(d, place)
 	}
 	found = append(checker.Found(), a.openCalls(d, limits)...)
 	if place != nil {

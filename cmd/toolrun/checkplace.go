@@ -42,6 +42,15 @@ func (p *checkPlace) isNew(seq int64) bool { return p != nil && seq >= p.NextSeq
 // known tells whether anything was told before.
 func (p *checkPlace) known() bool { return p != nil && p.At != "" }
 
+// isAt tells whether a row is the last one that was looked at. A ledger without it is another one, such as a backup that was
+// restored: its next rows would pass for told.
+func (p *checkPlace) isAt(row *ledger.Row) bool {
+	return p.known() && row.Seq == p.NextSeq-1 && row.StartedAt == p.At
+}
+
+// forget makes it a place before everything.
+func (p *checkPlace) forget() { *p = checkPlace{path: p.path, lock: p.lock} }
+
 // from is where reading begins.
 func (p *checkPlace) from() int64 {
 	if p == nil {
