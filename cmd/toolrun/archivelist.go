@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -99,6 +100,8 @@ func (a *app) archiveRestoreCmd() *cobra.Command {
 			switch {
 			case errors.Is(err, context.Canceled):
 				return errors.Join(in.err())
+			case errors.Is(err, archive.ErrNotSealed):
+				return fmt.Errorf("%w; 'toolrun archive list' names those that are", err)
 			case errors.As(err, new(*ledger.Damage)):
 				return &foundError{err}
 			case err != nil:

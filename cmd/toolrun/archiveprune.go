@@ -27,6 +27,9 @@ func (a *app) archivePruneCmd() *cobra.Command {
 		Args:        cobra.NoArgs,
 		Annotations: exitsAlso(statusData),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if keep == "" {
+				return usagef(cmd, "say by --keep how old the months may be that stay whole, as in --keep 24mo")
+			}
 			before, err := archive.ParseKeepMonths(keep, a.now())
 			if err != nil {
 				return usagef(cmd, "--keep %v", err)

@@ -16,10 +16,10 @@ import (
 func pairArguments(schema json.RawMessage, pairs []string) (json.RawMessage, error) {
 	var keys []string
 	values := map[string][]string{}
-	for _, pair := range pairs {
+	for i, pair := range pairs {
 		key, value, ok := strings.Cut(pair, "=")
-		if !ok || key == "" {
-			return nil, fmt.Errorf("argument %q: want key=value", pair)
+		if !ok || key == "" { // what it is may be a secret
+			return nil, fmt.Errorf("argument %d of the tool: want key=value, or all arguments as one object by --json '{...}'", i+1)
 		}
 		if values[key] == nil {
 			keys = append(keys, key)

@@ -72,7 +72,11 @@ func (a *app) frozen(name string) (*frozen, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q is no file, and no run can be looked up: %w", name, err)
 	}
-	return frozenOfRun(d, name)
+	f, err := frozenOfRun(d, name)
+	if err != nil {
+		return nil, fmt.Errorf("no file %q: %w", name, err)
+	}
+	return f, nil
 }
 
 func frozenOfCatalog(c *catalog.Catalog) *frozen {
@@ -99,8 +103,12 @@ func runID(d *archive.Dir, id string) (string, error) {
 			found = append(found, run)
 		}
 	}
-	if len(found) != 1 {
-		return "", fmt.Errorf("%q is neither a file nor one run of %s (%s)", id, d.Path(), count(len(found), "run"))
+	switch len(found) {
+	case 0:
+		return "", fmt.Errorf("%q is no run of %s: 'toolrun show CALL' names the run of a call", id, d.Path())
+	case 1:
+	default:
+		return "", fmt.Errorf("%q is the beginning of %d runs of %s: write more of the one", id, len(found), d.Path())
 	}
 	return found[0], nil
 }

@@ -9,9 +9,18 @@ import (
 )
 
 // namesItsCommands makes a command with commands of its own, and those, refuse a word that is none of them, unless it takes
-// words itself. One that does nothing by itself shows its help.
+// words itself. One that does nothing by itself shows its help. The others say how they are used where words are too many or
+// too few.
 func namesItsCommands(cmd *cobra.Command) {
 	if !cmd.HasSubCommands() {
+		if own := cmd.Args; own != nil && cmd.ValidArgs == nil {
+			cmd.Args = func(cmd *cobra.Command, args []string) error {
+				if own(cmd, args) == nil {
+					return nil
+				}
+				return fmt.Errorf("%s given: it is '%s'", count(len(args), "argument"), strings.TrimSuffix(cmd.UseLine(), " [flags]"))
+			}
+		}
 		return
 	}
 	if own := cmd.Args; own == nil || own(cmd, []string{"word"}) != nil {

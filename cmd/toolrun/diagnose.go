@@ -25,9 +25,9 @@ func (a *app) diagnoseCmd() *cobra.Command {
 		Short: "Name the likely cause of a bad run: a wrong catalog, a drifted schema, an invented tool, a pairing bug.",
 		Long: "Name the likely cause of a bad run, in the order in which one would look: are the names that were called in the catalog; are\n" +
 			"the schemas those of the other run; has every result its call; does the final message say what the rows say. The other run\n" +
-			"is that of --against, else the one before with a tool of the same name. Where catalogs or schemas differ the runs are not comparable, and\n" +
-			"what changed is printed first. What the agent claimed is read from its transcript, if it is found or named. Status 3 where\n" +
-			"anything is found.",
+			"is that of --against, else the one before with a tool of the same name. Where catalogs or schemas differ the runs are not\n" +
+			"comparable, and what changed is printed first. What the agent claimed is read from its transcript, if it is found or named.\n" +
+			"Status 3 where anything is found.",
 		Example:     "  toolrun diagnose 3f2a9c10 --against 7c1d2e55",
 		Args:        cobra.ExactArgs(1),
 		Annotations: exitsAlso(statusFound, statusData),

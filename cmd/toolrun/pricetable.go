@@ -45,12 +45,15 @@ type priceInfo struct {
 }
 
 func (a *app) printPrices(table prices.Table, provider string) error {
-	t := tableOfPrices()
+	t, found := tableOfPrices(), false
 	for _, l := range table {
 		left := 0
 		for _, p := range l.Prices {
+			if provider != "" && p.Provider != provider {
+				continue
+			}
+			found = true
 			switch {
-			case provider != "" && p.Provider != provider:
 			case a.flags.json:
 				if err := printJSON(a.stdout, priceInfo{l.From, p.Provider, p.Fragment, p.Exact, p.In, p.Out, p.MaxInput}); err != nil {
 					return err
@@ -65,7 +68,10 @@ func (a *app) printPrices(table prices.Table, provider string) error {
 			t.text("…", count(left, "model"), "", "", l.From)
 		}
 	}
-	if a.flags.json {
+	switch {
+	case !found && provider != "":
+		return fmt.Errorf("no price of provider %q: write it into [prices] of the catalog, or import a table with 'toolrun prices import FILE'", provider)
+	case a.flags.json:
 		return nil
 	}
 	return t.print(a.stdout, a.screen())

@@ -29,7 +29,10 @@ func (a *app) proveCmd() *cobra.Command {
 		Annotations:           exitsAlso(statusFound, statusUnverified, statusData),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			asked := cmd.Flags().Changed("tool") || cmd.Flags().Changed("exit") || cmd.Flags().Changed("after") || cmd.Flags().Changed("arg")
-			if q.exits = cmd.Flags().Changed("exit"); asked == (len(args) == 1) {
+			switch q.exits = cmd.Flags().Changed("exit"); {
+			case asked && len(args) == 1:
+				return usagef(cmd, "a call is named, and --tool, --exit, --after or --arg asks for one: choose one way")
+			case !asked && len(args) == 0:
 				return usagef(cmd, "name a call, or ask for one with --tool, --exit, --after, --arg")
 			}
 			d, err := a.openForReading()

@@ -29,7 +29,7 @@ func (a *app) serveCmd() *cobra.Command {
 			"A client starts it in the project's folder; 'toolrun init' prints what each agent needs to be told.",
 		Example:     "  toolrun serve --catalog tools.toml",
 		Args:        cobra.NoArgs,
-		Annotations: exitsAlso(statusData, statusHost, statusInterrupted),
+		Annotations: exitsAlso(statusUnverified, statusData, statusHost, statusInterrupted),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case options.payloads != "" && options.payloads != runner.PayloadsHash:
