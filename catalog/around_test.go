@@ -170,8 +170,8 @@ func TestSizesAndDurations(t *testing.T) {
 		if n != want || problem != "" {
 			t.Errorf("%s: %d %s", s, n, problem)
 		}
-		if again, _ := parseSize(formatSize(n)); again != n {
-			t.Errorf("%s is written as %s", s, formatSize(n))
+		if again, _ := parseSize(FormatSize(n)); again != n {
+			t.Errorf("%s is written as %s", s, FormatSize(n))
 		}
 	}
 	for _, s := range []string{"", "B", "KiB", "1 GiB", "1gib", "1GB", "1K", "1.5GiB", "-1", "-1MiB", "+1", "0x10", "1_000", "8388608TiB", "9223372036854775808", "99999999999999999999", "٣"} {

@@ -44,7 +44,7 @@ func readRegular(path string) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, errors.New("it is not a regular file")
 	case info.Size() > maxFileBytes:
-		return nil, fmt.Errorf("it is larger than %s", formatSize(maxFileBytes))
+		return nil, fmt.Errorf("it is larger than %s", FormatSize(maxFileBytes))
 	}
 	return os.ReadFile(path)
 }

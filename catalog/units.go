@@ -37,8 +37,8 @@ func parseSize(s string) (n int64, problem string) {
 	return n * unit, ""
 }
 
-// formatSize writes n in the largest unit that divides it.
-func formatSize(n int64) string {
+// FormatSize writes a number of bytes as a catalog does, in the largest unit that divides it.
+func FormatSize(n int64) string {
 	best := sizeUnits[4]
 	for _, u := range sizeUnits[:4] {
 		if n != 0 && n%u.bytes == 0 {

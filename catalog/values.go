@@ -128,9 +128,9 @@ func (t *table) size(key string, def, low, high int64) int64 {
 	switch {
 	case problem != "":
 	case n < low:
-		problem = fmt.Sprintf("must be at least %s, not %s", formatSize(low), quote(s))
+		problem = fmt.Sprintf("must be at least %s, not %s", FormatSize(low), quote(s))
 	case n > high:
-		problem = fmt.Sprintf("must be at most %s, not %s", formatSize(high), quote(s))
+		problem = fmt.Sprintf("must be at most %s, not %s", FormatSize(high), quote(s))
 	default:
 		return n
 	}

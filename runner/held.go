@@ -47,7 +47,7 @@ func (c *call) ask(ctx context.Context) *decision {
 	if c.req.Ask != nil { // somebody is asked
 		level = slog.LevelInfo
 	}
-	c.r.log.Log(ctx, level, "a call waits for approval", "tool_call_id", c.row.ToolCallID.String(), "tool", c.tool.Name, "risk", c.tool.Risk, "answer_with", "toolrun pending, allow, deny")
+	c.r.log.Log(ctx, level, "a call waits for approval", "tool_call_id", c.row.ToolCallID.String(), "tool", c.tool.Name, "risk", c.tool.Risk, "answer_with", c.r.cfg.AllowCommand(c.row.ToolCallID.String()))
 	stop := c.progress(fmt.Sprintf("%s waits for a person to allow it: toolrun pending shows call %s", c.tool.Name, c.row.ToolCallID))
 	defer stop()
 

@@ -7,6 +7,7 @@ import (
 
 	"toolrun/archive/ledger"
 	"toolrun/archive/redact"
+	"toolrun/catalog"
 )
 
 // minExcerptBytes is kept of either end of a stream however small a tool's preview is: summaries are made of it.
@@ -40,11 +41,11 @@ func (c *call) errorMessage(end ending, cause error, lastLine string) string {
 	case ledger.OutcomeTimeout:
 		return said("timed out after %s", c.tool.Timeout)
 	case ledger.OutcomeCPULimit:
-		return said("used more than its CPU time of %s", limits.CPUTime)
+		return said("used more than its CPU time of %s (limits.cpu_time)", limits.CPUTime)
 	case ledger.OutcomeOOM:
-		return said("needed more memory than its limit of %d bytes", limits.MemoryBytes)
+		return said("needed more memory than its limit of %s (limits.memory)", catalog.FormatSize(limits.MemoryBytes))
 	case ledger.OutcomeOutputLimit:
-		return said("wrote more than its limit of %d bytes", limits.OutputTotalBytes)
+		return said("wrote more than its limit of %s (limits.output_total)", catalog.FormatSize(limits.OutputTotalBytes))
 	case ledger.OutcomeCancelled:
 		return "cancelled by the client"
 	}

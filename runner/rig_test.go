@@ -73,16 +73,17 @@ func newRig(t testing.TB, text string, box Box, change ...func(*Config)) *rig {
 	})
 	must(t, err)
 	cfg := Config{
-		Catalog:   c,
-		Archive:   g.dir,
-		Run:       run,
-		Rules:     redact.New(secrets),
-		Secrets:   secrets,
-		Workspace: g.workspace,
-		DataDir:   g.dir.Path(),
-		CacheDir:  filepath.Join(t.TempDir(), "cache"),
-		Path:      "/usr/bin:/bin",
-		LookupEnv: os.LookupEnv,
+		Catalog:      c,
+		Archive:      g.dir,
+		Run:          run,
+		Rules:        redact.New(secrets),
+		Secrets:      secrets,
+		Workspace:    g.workspace,
+		DataDir:      g.dir.Path(),
+		CacheDir:     filepath.Join(t.TempDir(), "cache"),
+		Path:         "/usr/bin:/bin",
+		LookupEnv:    os.LookupEnv,
+		AllowCommand: func(id string) string { return "toolrun allow " + id },
 		MakeBox: func(p sandbox.Profile) (Box, error) {
 			g.profiles[p.Name] = p
 			return box, nil

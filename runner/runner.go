@@ -55,6 +55,8 @@ type Config struct {
 	Jobs  int // calls at a time; 0: DefaultJobs
 	Queue int // calls that wait for a place, and again calls that wait for approval; 0: DefaultQueue
 
+	AllowCommand func(toolCallID string) string // what a person types to allow a held call
+
 	Autonomous []string // risk classes, SEND or DESTRUCTIVE, whose tools run unasked where they would ask
 	Role       string
 	Payloads   string           // "" or PayloadsHash

@@ -88,7 +88,7 @@ func (a *app) openEngine(options engineOptions) (e *engine, err error) {
 		Catalog: c, Archive: e.dir, Run: e.run, Rules: rules, Secrets: secrets, Prices: table,
 		MakeBox: e.makeBox, Workspace: workspace, DataDir: e.dir.Path(), CacheDir: a.cacheDir(e.dir.Path(), workspace),
 		Path: a.getenv("PATH"), LookupEnv: a.lookupEnv,
-		Jobs: options.jobs, Autonomous: options.autonomous, Role: a.role(), Payloads: options.payloads, Now: a.now, Logger: a.logger(),
+		Jobs: options.jobs, AllowCommand: func(id string) string { return a.answerCommand("allow", id) }, Autonomous: options.autonomous, Role: a.role(), Payloads: options.payloads, Now: a.now, Logger: a.logger(),
 	})
 	switch {
 	case err != nil && e.noHost != nil:
