@@ -25,7 +25,8 @@ func Masked(row *ledger.Row) bool {
 }
 
 // scriptOf is the script that a shell runs, "" where the call is none; options are those before it. The shell may stand behind
-// other programs (env, timeout, sudo, docker exec): the first word that names one and has a script counts.
+// other programs (env, timeout, sudo, docker exec): the first word that names one and has a script counts. Programs that give a
+// shell what they are given count too.
 func scriptOf(row *ledger.Row) (script, options string, known bool) {
 	var argv []string
 	if json.Unmarshal(row.Argv.Raw(), &argv) != nil {
@@ -43,8 +44,41 @@ func scriptOf(row *ledger.Row) (script, options string, known bool) {
 			return "", "", false
 		}
 	}
+	for i, word := range argv {
+		if handsOn[path.Base(word)] && (i == 0 || wrapped(argv[:i])) {
+			return handed(path.Base(word), argv[i+1:])
+		}
+	}
 	return "", "", true
 }
+
+// handsOn are programs that are no shells and have one run what they are given.
+var handsOn = map[string]bool{"ssh": true, "su": true, "runuser": true, "flock": true, "script": true}
+
+// handed is the script in the arguments of such a program, as scriptOf tells it.
+func handed(program string, args []string) (script, options string, known bool) {
+	if program == "ssh" {
+		return strings.Join(args, " "), "", true
+	}
+	if program == "script" && !slices.ContainsFunc(args, func(arg string) bool { return arg == "--return" || returnOption().MatchString(arg) }) {
+		return "", "", false // its exit code is its own
+	}
+	for i, arg := range args {
+		if script, ok := strings.CutPrefix(arg, "--command="); ok {
+			return script, "", true
+		}
+		if i+1 < len(args) && (arg == "--command" || commandOption().MatchString(arg)) {
+			return args[i+1], "", true
+		}
+	}
+	return "", "", true
+}
+
+// returnOption is an option of script that has it end as its command does.
+var returnOption = late.Regexp(`^-[A-Za-z]*e[A-Za-z]*$`)
+
+// commandOption is an option of one letter, or several of them, of which the last takes a script.
+var commandOption = late.Regexp(`^-[A-Za-z]*c$`)
 
 // where a shell takes its script from.
 type scriptKind int
@@ -116,6 +150,9 @@ func masks(script, options string) bool {
 		}
 		strict = strict || optionWord().MatchString(words[1]) && strings.Contains(words[1], "e") || slices.Contains(words, "errexit") && words[1] == "-o"
 		pipefail = pipefail || strings.HasPrefix(words[1], "-") && slices.Contains(words, "pipefail")
+		if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "+") }) {
+			strict, pipefail = false, false // taken back
+		}
 		bare = strings.TrimLeft(strings.TrimPrefix(strings.TrimSpace(bare), strings.TrimSpace(line)), " ;\n\t")
 	}
 	bare = strings.Trim(bare, " ;\n\t")
@@ -157,7 +194,11 @@ func masks(script, options string) bool {
 			}
 		}
 	}
+	inner := false // a shell in the script: what stands in quotes behind its -c was not looked at
 	for _, word := range strings.FieldsFunc(bare, func(r rune) bool { return strings.ContainsRune(" \t\n;(){}", r) }) {
+		if inner = inner || shells[path.Base(word)] || handsOn[path.Base(word)]; inner && (commandOption().MatchString(word) || path.Base(word) == "ssh") {
+			return true
+		}
 		switch word {
 		case "trap", "if", "while", "until", "for", "select", "case", "eval", "coproc", "set", "alias", "function":
 			return true
