@@ -185,10 +185,7 @@ func TestNothingRunsThatCannotBeRecorded(t *testing.T) {
 	}
 	s.stdin.Close()
 	s.wait(patience)
-	for _, problem := range checkData(p.data) { // while it is mounted
-		t.Error(problem)
-	}
-	p.damaged = true
+	p.checkedNow()
 }
 
 func TestAnswerMeansRowWhateverHappensNext(t *testing.T) {

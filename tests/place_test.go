@@ -88,6 +88,19 @@ func placeAt(t testing.TB, root, catalog string) *place {
 	return p
 }
 
+// checkedNow has the data directory verified, and checked as it would be when the test has ended: it is on a file system
+// that is not there then any more.
+func (p *place) checkedNow() {
+	p.t.Helper()
+	if got := p.query("verify"); got.code != 0 {
+		p.t.Errorf("verify: exit %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	for _, problem := range checkData(p.data) {
+		p.t.Error(problem)
+	}
+	p.damaged = true
+}
+
 func (p *place) writeCatalog(text string) {
 	p.t.Helper()
 	if err := os.WriteFile(p.catalog, []byte(text), 0o644); err != nil {

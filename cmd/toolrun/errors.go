@@ -42,14 +42,7 @@ func (a *app) errorsCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			switch {
-			case a.flags.json:
-				err = a.printRows(failed)
-			case csv:
-				err = a.printRowsCSV(failed)
-			default:
-				err = a.printErrors(failed, n)
-			}
+			err = a.listRows(failed, csv, func() error { return a.printErrors(failed, n) })
 			return errors.Join(err, seen.result())
 		},
 	}

@@ -96,6 +96,17 @@ func (t tally) String() string {
 	return fmt.Sprintf("%s, %d failed, %d refused", count(t.calls, "call"), t.failures, t.refusals)
 }
 
+// listRows prints rows in the form that was asked for; table prints them for people.
+func (a *app) listRows(rows []*ledger.Row, csv bool, table func() error) error {
+	switch {
+	case a.flags.json:
+		return a.printRows(rows)
+	case csv:
+		return a.printRowsCSV(rows)
+	}
+	return table()
+}
+
 // printRows writes rows as they stand in the ledger.
 func (a *app) printRows(rows []*ledger.Row) error {
 	var line []byte

@@ -46,26 +46,7 @@ func (a *app) slowCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			switch {
-			case a.flags.json:
-				err = a.printRows(rows)
-			case csv:
-				err = a.printRowsCSV(rows)
-			case len(rows) == 0:
-				err = a.say("None of %s took %s or more.", count(n.Calls, "call"), over.String())
-			default:
-				t := table{columns: []column{{title: ""}, {title: "took", right: true}, {title: "tool", gives: true, order: 4, least: 8}, {title: "ending", gives: true, order: 3},
-					{title: "started", goes: 2}, {title: "session", gives: true, goes: 1}, {title: "call", gives: true, order: 1, least: leastID},
-					{title: "input", gives: true, order: 2, least: 16}}}
-				for _, row := range rows {
-					m := mark(row)
-					t.add(m, cell{rowDuration(row), bold}, cell{text: row.ToolName.String()}, cell{ending(row), m.colour}, cell{text: row.StartedAt},
-						cell{row.SessionID.String(), dim}, cell{text: row.ToolCallID.String()}, cell{row.InputSummary.String(), dim})
-				}
-				if err = t.print(a.stdout, a.screen()); err == nil && all > len(rows) {
-					err = a.say("The %d slowest of %s that took %s or more; --limit shows more.", len(rows), count(all, "call"), over.String())
-				}
-			}
+			err = a.listRows(rows, csv, func() error { return a.printSlow(rows, all, n.Calls, over) })
 			return errors.Join(err, seen.result())
 		},
 	}
@@ -73,4 +54,23 @@ func (a *app) slowCmd() *cobra.Command {
 	cmd.Flags().IntVar(&limit, "limit", 20, "at most so many")
 	cmd.Flags().BoolVar(&csv, "csv", false, "print CSV: the first 24 keys of each row")
 	return cmd
+}
+
+// printSlow prints the slowest of all calls that took so long, and that there are more.
+func (a *app) printSlow(rows []*ledger.Row, all, calls int, over time.Duration) error {
+	if len(rows) == 0 {
+		return a.say("None of %s took %s or more.", count(calls, "call"), over.String())
+	}
+	t := table{columns: []column{{title: ""}, {title: "took", right: true}, {title: "tool", gives: true, order: 4, least: 8}, {title: "ending", gives: true, order: 3},
+		{title: "started", goes: 2}, {title: "session", gives: true, goes: 1}, {title: "call", gives: true, order: 1, least: leastID},
+		{title: "input", gives: true, order: 2, least: 16}}}
+	for _, row := range rows {
+		m := mark(row)
+		t.add(m, cell{rowDuration(row), bold}, cell{text: row.ToolName.String()}, cell{ending(row), m.colour}, cell{text: row.StartedAt},
+			cell{row.SessionID.String(), dim}, cell{text: row.ToolCallID.String()}, cell{row.InputSummary.String(), dim})
+	}
+	if err := t.print(a.stdout, a.screen()); err != nil || all == len(rows) {
+		return err
+	}
+	return a.say("The %d slowest of %s that took %s or more; --limit shows more.", len(rows), count(all, "call"), over.String())
 }

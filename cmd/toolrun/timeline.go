@@ -32,16 +32,12 @@ func (a *app) timelineCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			switch {
-			case a.flags.json:
-				err = a.printRows(rows)
-			case csv:
-				err = a.printRowsCSV(rows)
-			case len(rows) == 0:
-				err = a.say("No calls.")
-			default:
-				err = a.printTimeline(rows)
-			}
+			err = a.listRows(rows, csv, func() error {
+				if len(rows) == 0 {
+					return a.say("No calls.")
+				}
+				return a.printTimeline(rows)
+			})
 			return errors.Join(err, seen.result())
 		},
 	}
