@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ncruces/go-sqlite3"
 	"golang.org/x/sys/unix"
 
 	"toolrun/archive"
@@ -457,6 +458,32 @@ func TestSessionIsFoundByTheIndexAsByReadingAll(t *testing.T) {
 	}
 	if _, err := find(t, dir, "odd"); !errors.Is(err, index.ErrNoIndex) || strings.Contains(seen(), "call_41") {
 		t.Error(err)
+	}
+}
+
+// TestSessionIsNotKeptWaitingByAnIndexThatIsInUse: reading the ledger is quicker than to wait for whoever holds it.
+func TestSessionIsNotKeptWaitingByAnIndexThatIsInUse(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	add(t, dir, 0, 10, nil)
+	ask(t, dir, "SELECT 1", index.Filter{})
+	path := filepath.Join(dir, index.FileName)
+	c, err := sqlite3.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Exec("BEGIN EXCLUSIVE"); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if _, err := find(t, dir, "odd"); !errors.Is(err, index.ErrNoIndex) || time.Since(began) > 30*time.Second {
+		t.Errorf("after %s: %v", time.Since(began), err)
+	}
+	if err := c.Exec("ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := find(t, dir, "odd"); err != nil || len(found.Rows) != 5 {
+		t.Error(found, err)
 	}
 }
 

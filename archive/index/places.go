@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -24,11 +25,14 @@ type Found struct {
 // ErrNoIndex means that there is no index that fits, and the ledger is to be read.
 var ErrNoIndex = errors.New("no index that fits")
 
+// waitPlaces is how long a question waits for whoever writes the index, before it reads the ledger.
+const waitPlaces = 100 * time.Millisecond
+
 // Session finds rows of a session in ledger.jsonl without reading all of it. The index is taken as it is, and not brought
 // up to date.
 func Session(ctx context.Context, d *archive.Dir, hot *ledger.Hot, session string) (*Found, error) {
 	path := filepath.Join(d.Path(), FileName)
-	if _, err := os.Stat(path); err != nil {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return nil, ErrNoIndex
 	}
 	db, err := open(ctx, path, sqlite3.OPEN_READONLY)
@@ -36,6 +40,9 @@ func Session(ctx context.Context, d *archive.Dir, hot *ledger.Hot, session strin
 		return nil, ErrNoIndex
 	}
 	defer db.Close()
+	if err := db.BusyTimeout(waitPlaces); err != nil {
+		return nil, ErrNoIndex
+	}
 	s, err := readState(db)
 	if err != nil || s.fits(hot) != nil || s.cuts != len(hot.Cuts()) {
 		return nil, ErrNoIndex
