@@ -46,7 +46,7 @@ func TestSecretsAreReadFromWhereTheyAreDeclared(t *testing.T) {
 	want := lines(
 		"tools.toml:2: secrets.B: its file cannot be read: file does not exist",
 		"tools.toml:3: secrets.A: the variable A_VAR holds only 7 bytes; a secret has at least 8, or it would be masked all over the record",
-		"tools.toml:4: secrets.C: its file is not set or empty; a secret has at least 8 bytes")
+		"tools.toml:4: secrets.C: its file is empty: write it, at least 8 bytes")
 	if err == nil || err.Error()+"\n" != want || values != nil {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -119,16 +119,57 @@ func TestWhatWillSurpriseIsAWarning(t *testing.T) {
 	c := loadText(t, lines(
 		`[tools.Big]`, `description = "x"`, `command = ["x"]`, `risk = "READ"`, `limits.pids = 19`,
 		`[tools.small]`, `command = ["x", "{p}"]`, `risk = "READ"`, `[tools.small.params]`,
-		`p = { type = "string", required = true, pattern = "(?i)x" }`, `q = { type = "string", pattern = "^(?:a|b)$" }`))
-	want := []string{
-		"tool Big: limits.pids = 19 counts threads too; Go, Node and Java programs need about 20",
-		"tool small: it has no description, by which a model chooses it",
-		"tool small: the parameter q is used by neither command nor stdin",
-		"tool small: the pattern of p is RE2's own; clients that check the schema themselves may not read it",
-		"tool Big: some clients rename or drop this name; [a-z][a-z0-9_]{0,39} is safe everywhere",
+		`p = { type = "string", required = true, pattern = "(?i)x", default = "x" }`, `q = { type = "string", pattern = "^(?:a|b)$" }`))
+	want := lines(
+		"tools.toml:1: tools.Big: some clients rename or drop the name Big; [a-z][a-z0-9_]{0,39} is safe everywhere",
+		"tools.toml:5: tools.Big.limits.pids: pids = 19 counts threads too; Go, Node and Java programs need about 20",
+		"tools.toml:6: tools.small: the tool has no description, by which a model chooses it",
+		"tools.toml:10: tools.small.params.p: the default of p is never used, as the parameter is required: take one of the two out",
+		"tools.toml:10: tools.small.params.p: the pattern of p is RE2's own; clients that check the schema themselves may not read it",
+		"tools.toml:11: tools.small.params.q: the parameter q is used by neither command nor stdin")
+	if got := c.Warnings().Error() + "\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	if !slices.Equal(c.Warnings(), want) {
-		t.Errorf("got  %q\nwant %q", c.Warnings(), want)
+	if got, want := loadText(t, "").Warnings().Error(), "tools.toml: no tool is declared, so that an agent has none: write [tools.NAME]"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestAParameterInAScriptIsAWarning(t *testing.T) {
+	for _, tt := range []struct{ command, says string }{
+		{`["bash", "-c", "echo {p}"]`, `{p} is a part of a script, so that bash runs what a value of it says: give it as an argument of its own, as in ["bash", "-c", "echo \"$1\"", "bash", "{p}"]`},
+		{`["/bin/sh", "-lc", "echo '{p}'"]`, `["sh", "-lc", "… \"$1\"", "sh", "{p}"]`},
+		{`["bash", "-euo", "pipefail", "-c", "-x", "ls {p}; ls {q} {p}"]`, `["bash", "-c", "ls \"$1\"; ls \"$2\" \"$1\"", "bash", "{p}", "{q}"]`},
+		{`["env", "A=1", "zsh", "-c", ["ls {q}"]]`, `as in ["zsh", "-c", `},
+		{`["dash", ["-{q}"], "-c", "ls {p}"]`, `as in ["dash", "-c", `},
+		{`["ksh93", "-c", "ls {p}"]`, `as in ["ksh93", "-c", `},
+		{`["fish", "--command", "ls {p}"]`, `as in ["fish", "--command", "… $argv[1]", "{p}"]`},
+		{`["python3.12", "-Ic", "print('{p}')"]`, `as in ["python3.12", "-Ic", "… sys.argv[1]", "{p}"]`},
+		{`["node", "-pe", "'{p}'"]`, `as in ["node", "-pe", "… process.argv[1]", "{p}"]`},
+		{`["nodejs", "--eval", "f('{p}')"]`, `process.argv[1]`},
+		{`["perl", "-ne", "print if /{p}/", "a"]`, `as in ["perl", "-ne", "… $ARGV[0]", "{p}"]`},
+		{`["ruby", "-e", "puts '{p}'"]`, `ARGV[0]`},
+
+		{`["bash", "-c", "{p}"]`, ""}, // a tool that runs what it is given
+		{`["bash", "-c", "echo \"$1\"", "bash", "{p}"]`, ""},
+		{`["bash", "run.sh", "-c", "x{p}"]`, ""},
+		{`["bash", "--norc", "run.sh", "-c", "x{p}"]`, ""},
+		{`["python3", "tool.py", "-c", "x{p}"]`, ""},
+		{`["python3", "-c", "import sys", "x{p}"]`, ""},
+		{`["grep", "-e", "x{p}"]`, ""},
+		{`["ls", "x{p}"]`, ""},
+	} {
+		c := loadText(t, lines(`[tools.a]`, `description = "x"`, `command = `+tt.command, `risk = "READ"`,
+			`[tools.a.params]`, `p = { type = "string", required = true }`, `q = { type = "string", default = "d" }`))
+		said := ""
+		for _, w := range c.Warnings() {
+			if w.Key == "tools.a.command" && w.Line == 3 {
+				said = w.Problem
+			}
+		}
+		if (said == "") != (tt.says == "") || !strings.Contains(said, tt.says) {
+			t.Errorf("%s: %q, want %q", tt.command, said, tt.says)
+		}
 	}
 }
 

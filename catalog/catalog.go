@@ -26,7 +26,7 @@ type Catalog struct {
 	byName   map[string]*Tool
 	secrets  []Secret
 	prices   []prices.Price
-	warnings []string
+	warnings Errors
 
 	sha256           string
 	definitionSHA256 string
@@ -109,9 +109,9 @@ func (c *Catalog) hashes(of func(*Tool) string) map[string]string {
 // Secrets returns the declared secrets, sorted by name. Their values are not read: see ResolveSecrets.
 func (c *Catalog) Secrets() []Secret { return slices.Clone(c.secrets) }
 
-// Warnings returns sentences about what is allowed and will still surprise: names that some client renames or drops, a
-// limit that breaks common runtimes, a pattern that only RE2 reads.
-func (c *Catalog) Warnings() []string { return slices.Clone(c.warnings) }
+// Warnings tells, each at its place, of what is allowed and will still surprise: names that some client renames or drops, a
+// limit that breaks common runtimes, a parameter that a shell reads as a part of its script.
+func (c *Catalog) Warnings() Errors { return slices.Clone(c.warnings) }
 
 // freeze sorts the tools and computes the hashes of the whole.
 func (c *Catalog) freeze(tools map[string]*Tool) {

@@ -32,7 +32,7 @@ func (l *loader) readCommand(tool *Tool, t *table) {
 	} else if v, at, ok := t.get("stdin"); ok && v == "" {
 		at.fail("must not be empty; without the key the tool reads nothing")
 	}
-	l.warnings = append(l.warnings, toolWarnings(tool, used)...)
+	l.warnTool(tool, t, used)
 }
 
 func readArguments(tool *Tool, at place, elements []any, used map[string]bool) []argument {

@@ -17,7 +17,7 @@ const (
 
 // declare reads one tool. Its faults are in l.errs; the tool it returns is used only if there are none.
 func (l *loader) declare(name string, t *table) *Tool {
-	tool := &Tool{Name: name, params: make(map[string]*param)}
+	tool := &Tool{Name: name, declared: t.here(), params: make(map[string]*param)}
 	tool.Description = t.str("description", "")
 	tool.Title = t.str("title", "")
 	tool.Builtin = t.oneOf("builtin", "", BuiltinOutput)

@@ -21,7 +21,7 @@ type loader struct {
 	secrets  map[string]Secret
 	compiler *jsonschema.Compiler
 	compiled int // schemas given to compiler, each under its own URL
-	warnings []string
+	warnings Errors
 }
 
 // Load reads the catalog at path with its includes and schema files. Any fault makes it return Errors with every fault
@@ -47,8 +47,8 @@ func load(path string, readFile func(string) ([]byte, error)) (*Catalog, error) 
 	}
 	c.files = l.files
 	c.freeze(l.tools)
-	slices.Sort(l.warnings)
-	c.warnings = append(l.warnings, nameWarnings(c.Names())...)
+	l.warnNames(c.Names())
+	c.warnings = l.warnings.sorted(l.files)
 	return c, nil
 }
 
@@ -72,6 +72,9 @@ func (l *loader) root(c *Catalog, root layer) {
 	for i, include := range includes {
 		at := place{root.src, path{"catalog", "include"}.index(i)}
 		l.include(at, include)
+	}
+	if len(l.tools) == 0 {
+		l.warn(root.place, "no tool is declared, so that an agent has none: write [tools.NAME]")
 	}
 }
 

@@ -26,7 +26,7 @@ func TestToolWithoutOptionalKeysHasTheDocumentedDefaults(t *testing.T) {
 		Toolchains: Toolchains{Auto: true},
 		Schema:     json.RawMessage(`{"additionalProperties":false,"properties":{},"type":"object"}`), SchemaSHA256: a.SchemaSHA256,
 		Definition: a.Definition, DefinitionSHA256: a.DefinitionSHA256,
-		command: a.command, params: map[string]*param{}, compiled: a.compiled,
+		declared: a.declared, command: a.command, params: map[string]*param{}, compiled: a.compiled,
 	}
 	if !reflect.DeepEqual(a, want) {
 		t.Errorf("got  %+v\nwant %+v", a, want)
@@ -109,7 +109,7 @@ func TestEveryKeyIsObeyed(t *testing.T) {
 		Schema: json.RawMessage(`{"additionalProperties":false,"properties":{"p":{"description":"A path.","enum":["a","b"],"type":"string"}},` +
 			`"required":["p"],"type":"object"}`),
 		SchemaSHA256: a.SchemaSHA256, Definition: a.Definition, DefinitionSHA256: a.DefinitionSHA256,
-		command: a.command, stdin: a.stdin, params: a.params, names: []string{"p"}, compiled: a.compiled,
+		declared: a.declared, command: a.command, stdin: a.stdin, params: a.params, names: []string{"p"}, compiled: a.compiled,
 	}
 	if !reflect.DeepEqual(a, want) {
 		t.Errorf("got  %+v\nwant %+v", a, want)
@@ -191,7 +191,7 @@ func TestToolsThatDifferInCaseOrSignsStayApart(t *testing.T) {
 		}
 	}
 	for _, two := range []string{"Echo and echo", "read-file and read.file", "read.file and read_file"} {
-		if !slices.ContainsFunc(c.Warnings(), func(w string) bool { return strings.Contains(w, two) }) {
+		if !slices.ContainsFunc(c.Warnings(), func(w *Error) bool { return strings.Contains(w.Problem, two) }) {
 			t.Errorf("no warning about %s in %q", two, c.Warnings())
 		}
 	}

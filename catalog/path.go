@@ -68,7 +68,7 @@ func (s *source) line(p path) int {
 
 func (s *source) fail(p path, problem string) {
 	if s.errs != nil {
-		*s.errs = append(*s.errs, &Error{File: s.name, Line: s.line(p), Key: p.String(), Problem: problem})
+		*s.errs = append(*s.errs, place{s, p}.says(problem))
 	}
 }
 
@@ -79,3 +79,11 @@ type place struct {
 }
 
 func (p place) fail(problem string) { p.src.fail(p.at, problem) }
+
+// key is where a key of the table at p stands.
+func (p place) key(names ...string) place { return place{p.src, p.at.key(names...)} }
+
+// says is a sentence about what was written there.
+func (p place) says(problem string) *Error {
+	return &Error{File: p.src.name, Line: p.src.line(p.at), Key: p.at.String(), Problem: problem}
+}

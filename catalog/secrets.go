@@ -63,9 +63,9 @@ func (c *Catalog) ResolveSecrets(getenv func(string) string, readFile func(strin
 		src := *s.declared.src
 		src.errs = &errs
 		at := place{&src, s.declared.at}
-		value, from := getenv(s.Env), "the variable "+s.Env
+		value, from, remedy := getenv(s.Env), "the variable "+s.Env, fmt.Sprintf("is not set or empty: set %s where toolrun is started, or name a file that holds it, { file = \"…\" }", s.Env)
 		if s.File != "" {
-			from = "its file"
+			from, remedy = "its file", fmt.Sprintf("is empty: write it, at least %d bytes", minSecretBytes)
 			b, err := readFile(s.File)
 			if err != nil {
 				at.fail("its file cannot be read: " + bareCause(err))
@@ -75,7 +75,7 @@ func (c *Catalog) ResolveSecrets(getenv func(string) string, readFile func(strin
 		}
 		switch {
 		case value == "":
-			at.fail(from + " is not set or empty; a secret has at least 8 bytes")
+			at.fail(from + " " + remedy)
 		case len(value) < minSecretBytes:
 			at.fail(fmt.Sprintf("%s holds only %d bytes; a secret has at least %d, or it would be masked all over the record",
 				from, len(value), minSecretBytes))

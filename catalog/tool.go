@@ -73,11 +73,17 @@ type Tool struct {
 	Definition       json.RawMessage // canonical effective declaration, see definition
 	DefinitionSHA256 string          // of Definition
 
+	declared place      // [tools.NAME]
 	command  []argument // empty for a builtin
 	stdin    text       // nil where none is declared
 	params   map[string]*param
 	names    []string // of params, sorted
 	compiled *jsonschema.Schema
+}
+
+// At is a sentence about the tool, or about a key of it, at the place where that was written.
+func (t *Tool) At(problem string, keys ...string) *Error {
+	return t.declared.key(keys...).says(problem)
 }
 
 // EnvValue is the value of one variable of a tool's env: either Value, or the value of the declared secret Secret.

@@ -44,6 +44,16 @@ func catalogFile(path string) string {
 	return path
 }
 
+// secrets are the values of the declared secrets. That one is not there is no fault of the catalog, which another shell may
+// read without one.
+func (a *app) secrets(c *catalog.Catalog) (map[string]string, error) {
+	values, err := c.ResolveSecrets(a.getenv, os.ReadFile)
+	if err != nil {
+		return nil, &usageError{err: errors.New(err.Error())}
+	}
+	return values, nil
+}
+
 func (a *app) catalogCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "catalog",
@@ -75,15 +85,16 @@ func (a *app) catalogCheckCmd() *cobra.Command {
 				return err
 			}
 			warnings := c.Warnings()
-			if _, err := c.ResolveSecrets(a.getenv, os.ReadFile); err != nil { // they may well be elsewhere than here
-				warnings = append(warnings, errorLines(err)...)
+			var missing catalog.Errors
+			if _, err := c.ResolveSecrets(a.getenv, os.ReadFile); errors.As(err, &missing) { // they may well be elsewhere than here
+				warnings = append(warnings, missing...)
 			}
 			warnings = append(warnings, a.hostWarnings(c)...)
 			for _, w := range warnings {
 				if a.flags.json {
-					err = printJSON(a.stdout, finding{Type: "warning", Problem: w})
+					err = printJSON(a.stdout, finding{"warning", w.File, w.Line, w.Key, w.Problem})
 				} else {
-					err = a.say("warning: %s", w)
+					err = a.say("warning: %v", w)
 				}
 				if err != nil {
 					return err

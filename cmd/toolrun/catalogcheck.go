@@ -13,7 +13,7 @@ import (
 
 // hostWarnings are the parts of a catalog that this host lacks: programs that are not there, places that cannot be shown.
 // It may well be meant for another host.
-func (a *app) hostWarnings(c *catalog.Catalog) (list []string) {
+func (a *app) hostWarnings(c *catalog.Catalog) (list catalog.Errors) {
 	for _, t := range c.Tools() {
 		if t.Program() == "" {
 			continue
@@ -25,18 +25,18 @@ func (a *app) hostWarnings(c *catalog.Catalog) (list []string) {
 		dir := a.inWorkspace(t.Cwd)
 		if program := t.Program(); strings.Contains(program, "/") && !filepath.IsAbs(program) {
 			if _, err := os.Stat(filepath.Join(dir, program)); err != nil {
-				list = append(list, fmt.Sprintf("tool %s: command: the program %q is not in %s; its calls will fail until it is there", t.Name, program, dir))
+				list = append(list, t.At(fmt.Sprintf("the program %q is not in %s; its calls will fail until it is there", program, dir), "command"))
 			}
 		} else if _, err := sandbox.FindToolchain(program, filepath.SplitList(path), a.getenv("HOME"), nil); err != nil {
-			list = append(list, fmt.Sprintf("tool %s: command: the program %q is not found in PATH; its calls will fail: install it, or write its path", t.Name, program))
+			list = append(list, t.At(fmt.Sprintf("the program %q is not found in PATH; its calls will fail: install it, or write its path", program), "command"))
 		}
 		for _, places := range []struct {
-			key  string
+			keys []string
 			list []string
-		}{{"cwd", []string{t.Cwd}}, {"sandbox.read", t.Sandbox.Read}, {"sandbox.write", t.Sandbox.Write}} {
+		}{{[]string{"cwd"}, []string{t.Cwd}}, {[]string{"sandbox", "read"}, t.Sandbox.Read}, {[]string{"sandbox", "write"}, t.Sandbox.Write}} {
 			for _, place := range places.list {
 				if _, err := os.Stat(a.inWorkspace(place)); err != nil {
-					list = append(list, fmt.Sprintf("tool %s: %s: %q does not exist here: make it, or take it out of the list", t.Name, places.key, place))
+					list = append(list, t.At(fmt.Sprintf("%q does not exist here: make it, or take it out of the list", place), places.keys...))
 				}
 			}
 		}

@@ -91,7 +91,7 @@ func (a *app) checkServe(l *launching) error {
 	if _, err := a.workspace(l.data); err != nil {
 		return err
 	}
-	if _, err := c.ResolveSecrets(a.getenv, os.ReadFile); err != nil {
+	if _, err := a.secrets(c); err != nil {
 		return err
 	}
 	d, err := a.openForWriting()

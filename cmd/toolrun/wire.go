@@ -54,7 +54,7 @@ func (a *app) openEngine(options engineOptions) (e *engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	secrets, err := c.ResolveSecrets(a.getenv, os.ReadFile)
+	secrets, err := a.secrets(c)
 	if err != nil {
 		return nil, err
 	}
