@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 
+	"toolrun/archive/evidence"
+	"toolrun/archive/internal/jsonl"
 	"toolrun/archive/ledger"
 	"toolrun/archive/month"
 )
@@ -89,6 +91,14 @@ func (m *months) object(hash string) (io.ReadCloser, int64, error) {
 // run opens a trace that a sealed month holds.
 func (m *months) run(id string) (io.ReadCloser, int64, error) {
 	return m.find(func(p *month.Part) (io.ReadCloser, int64, error) { return p.OpenRun(id) })
+}
+
+// writeSeal puts the signed note of a part beside its manifest, if it is not there.
+func (m *months) writeSeal(ref month.Ref, seal *evidence.MonthSeal) error {
+	if have, err := month.ReadSeal(m.folder, ref); err == nil && have == seal.Signed {
+		return nil
+	}
+	return jsonl.Replace(filepath.Join(m.folder, ref.Path(month.SealFile)), []byte(seal.Signed))
 }
 
 // Months returns the parts of the sealed months that are there, in their order.

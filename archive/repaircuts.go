@@ -44,9 +44,15 @@ func (d *Dir) repairCuts() error {
 	}
 	var cuts []ledger.Cut
 	for _, seal := range seals {
+		if err := d.repairSeal(seal); err != nil {
+			return err
+		}
 		p, err := d.months.part(month.Ref{Month: seal.Month, Part: seal.Part})
 		if err != nil {
 			return fmt.Errorf("make %s anew: %w", ledger.CutsName, err)
+		}
+		if p.SHA256 != seal.Manifest {
+			return fmt.Errorf("make %s anew: %w: %q is not the manifest that was sealed", ledger.CutsName, ErrContradiction, p.Name(month.ManifestFile))
 		}
 		if len(p.Ranges) == 0 {
 			continue
@@ -76,6 +82,15 @@ func (d *Dir) repairCuts() error {
 		return nil
 	}
 	return ledger.WriteCuts(d.path, cuts)
+}
+
+// repairSeal puts the signed note of a part beside its manifest again.
+func (d *Dir) repairSeal(seal *evidence.MonthSeal) error {
+	ref := month.Ref{Month: seal.Month, Part: seal.Part}
+	if _, sum, err := month.ReadManifest(d.months.folder, ref); err != nil || sum != seal.Manifest {
+		return nil // that is what has to be told
+	}
+	return d.months.writeSeal(ref, seal)
 }
 
 // overlap tells whether two cuts are of the same month and a line is in both.

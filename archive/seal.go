@@ -277,7 +277,7 @@ func (s *sealer) finish(c *month.Content, hot *ledger.Hot) error {
 	if err != nil {
 		return err
 	}
-	if err := s.writeSeal(c.Ref, seal); err != nil {
+	if err := s.d.months.writeSeal(c.Ref, seal); err != nil {
 		return err
 	}
 	s.dirty = true
@@ -316,15 +316,6 @@ func (s *sealer) sealOf(ref month.Ref, manifest string) (*evidence.MonthSeal, er
 		}
 	}
 	return nil, nil
-}
-
-// writeSeal puts the signed note beside the manifest.
-func (s *sealer) writeSeal(ref month.Ref, seal *evidence.MonthSeal) error {
-	path := filepath.Join(s.d.months.folder, ref.Path(month.SealFile))
-	if have, err := os.ReadFile(path); err == nil && string(have) == seal.Signed {
-		return nil
-	}
-	return jsonl.Replace(path, []byte(seal.Signed))
 }
 
 func firstLeaf(hot *ledger.Hot, r ledger.Range) (evidence.Leaf, error) {

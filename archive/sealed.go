@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -48,9 +47,7 @@ func (d *Dir) Sealed() (list []SealedMonth, problems []error, err error) {
 				s.Bytes += info.Size()
 			}
 		}
-		if text, err := os.ReadFile(p.Name(month.VerifiedFile)); err == nil {
-			s.Verified = strings.TrimSpace(string(text))
-		}
+		s.Verified = p.Verified()
 		list = append(list, s)
 	}
 	return list, problems, nil

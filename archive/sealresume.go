@@ -122,6 +122,9 @@ func (s *sealer) resumePart(ref month.Ref) error {
 
 // emptyBeside removes what a process that died left beside.
 func (s *sealer) emptyBeside() error {
+	if info, err := os.Lstat(s.beside()); err == nil && !info.IsDir() {
+		return fmt.Errorf("%q is not a folder", s.beside()) // and what it leads to is not ours
+	}
 	months, err := os.ReadDir(s.beside())
 	if err != nil {
 		return err

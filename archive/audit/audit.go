@@ -57,11 +57,12 @@ const (
 	IDsWrong    = "IDS_WRONG"
 	CutsWrong   = "CUTS_WRONG"
 	IndexWrong  = "INDEX_WRONG" // of a sealed month
+	SealWrong   = "SEAL_WRONG"  // the copy that lies beside a manifest
 )
 
 // Derived tells whether the finding is of something that can be made again from the record itself.
 func (f Finding) Derived() bool {
-	return f.Kind == HashesWrong || f.Kind == IDsWrong || f.Kind == CutsWrong || f.Kind == IndexWrong
+	return f.Kind == HashesWrong || f.Kind == IDsWrong || f.Kind == CutsWrong || f.Kind == IndexWrong || f.Kind == SealWrong
 }
 
 // Finding is one thing that is not as it should be.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"slices"
 
 	"toolrun/archive/evidence"
@@ -179,9 +180,24 @@ func (v *verifier) checkMonths() error {
 	for ref, m := range v.months {
 		if m.part != nil && seals[ref] == nil && v.taken[ref] {
 			v.find(Finding{Kind: MonthUnsealed, File: m.part.Name(month.ManifestFile), Text: "its lines were taken out of the ledger, and no seal of it is signed"})
+		} else if m.part != nil && seals[ref] == nil && v.stray(m.part) {
+			v.find(Finding{Kind: MonthUnsealed, File: m.part.Name(month.ManifestFile), Text: "no seal of it is signed, and its lines are not in ledger.jsonl"})
 		}
 	}
 	return nil
+}
+
+// stray tells whether a part is none that a sealing has just begun: its lines are not hot.
+func (v *verifier) stray(p *month.Part) bool {
+	if p.Pruned || len(p.Ranges) == 0 {
+		return false
+	}
+	first := p.Ranges[0].Line
+	if first < 0 || first >= int64(len(v.lines)) {
+		return true
+	}
+	file, _ := v.at(int(first))
+	return file != v.ledgerFile()
 }
 
 // checkMonth holds one part against its seal.
@@ -192,6 +208,10 @@ func (v *verifier) checkMonth(ref month.Ref, k Kept) {
 	case m.part.SHA256 != k.Month.Manifest:
 		m.bad = true
 		v.find(Finding{Kind: MonthBad, File: m.part.Name(month.ManifestFile), Text: fmt.Sprintf("%s:%d: it is not the manifest that was sealed", k.File, k.Line)})
+	case v.taken[ref]: // which comes after the seal was put beside it
+		if note, err := month.ReadSeal(filepath.Join(v.d.Path(), ledger.ArchiveName), ref); err != nil || note != k.Month.Signed {
+			v.find(Finding{Kind: SealWrong, File: m.part.Name(month.SealFile), Text: fmt.Sprintf("it is not the seal of %s:%d; it is derived: verify --repair-derived", k.File, k.Line)})
+		}
 	}
 }
 

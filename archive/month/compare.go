@@ -129,7 +129,7 @@ func (c *Content) readHot(b []byte, from int64) error {
 		}
 		at, ok := c.Hot.Place(r.Offset)
 		if !ok {
-			return fmt.Errorf("line %d is not in %q", r.Line+1, c.Hot.Path)
+			return fmt.Errorf("%w: line %d is not in %q", ErrDiffers, r.Line+1, c.Hot.Path)
 		}
 		n := min(int64(len(b)), r.Bytes-from)
 		if _, err := c.Hot.ReadAt(b[:n], at+from); err == io.EOF {

@@ -7,13 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"toolrun/archive/ledger"
 )
@@ -115,10 +116,13 @@ func List(folder string) ([]Ref, error) {
 	}
 	var refs []Ref
 	for _, m := range months {
-		if !Valid(m.Name()) || !m.IsDir() {
+		if !Valid(m.Name()) {
 			continue
 		}
-		files, err := os.ReadDir(filepath.Join(folder, m.Name()))
+		files, err := os.ReadDir(filepath.Join(folder, m.Name())) // which may be a link to where there is room
+		if errors.Is(err, unix.ENOTDIR) || errors.Is(err, os.ErrNotExist) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -215,12 +219,7 @@ const maxManifestBytes = 64 << 20
 // ReadManifest reads the manifest of a part and the hash of its bytes. folder is that of all archives.
 func ReadManifest(folder string, r Ref) (m *Manifest, sha256Hex string, err error) {
 	path := filepath.Join(folder, r.Path(ManifestFile))
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, "", err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxManifestBytes))
+	text, err := readFile(path, maxManifestBytes)
 	if err != nil {
 		return nil, "", err
 	}

@@ -46,18 +46,35 @@ func Open(folder string, r Ref) (*Part, error) {
 	}
 	// Who puts together what a question needs reads the manifest first: a changed one may not lead it past the month. The
 	// seal's signature a verifier checks.
-	seal, err := os.ReadFile(p.Name(SealFile))
-	if err == nil && !strings.Contains(string(seal), "\n"+p.SHA256+"\n") {
+	seal, err := ReadSeal(folder, r)
+	if err == nil && !strings.Contains(seal, "\n"+p.SHA256+"\n") {
 		return nil, p.Damage(ManifestFile, 0, fmt.Errorf("%w: it is not the manifest that %s names", seekable.ErrDamaged, filepath.Base(p.Name(SealFile))))
 	}
 	p.Pruned = p.WasPruned()
 	return p, nil
 }
 
-// WasPruned tells whether the content of the part has been given up, also since it was opened.
+// ReadSeal reads the signed note that lies beside the manifest of a part. folder is that of all archives.
+func ReadSeal(folder string, r Ref) (string, error) {
+	text, err := readFile(filepath.Join(folder, r.Path(SealFile)), maxNoteBytes)
+	return string(text), err
+}
+
+// Verified is when a verifier last found all of the part good, "" where none did.
+func (p *Part) Verified() string {
+	text, err := readFile(p.Name(VerifiedFile), maxNoteBytes)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// WasPruned tells whether the content of the part has been given up, also since it was opened. As long as the lines are there
+// it has not, whatever else is.
 func (p *Part) WasPruned() bool {
-	_, err := os.Lstat(p.Name(leavesFile))
-	return err == nil
+	_, leaves := os.Lstat(p.Name(leavesFile))
+	_, lines := os.Lstat(p.Name(LedgerFile))
+	return leaves == nil && errors.Is(lines, fs.ErrNotExist)
 }
 
 // Close closes the files.
@@ -97,7 +114,7 @@ func (p *Part) open(file string) (*os.File, error) {
 	if p.Pruned && file != IndexFile {
 		return nil, ErrPruned
 	}
-	f, err := os.Open(p.Name(file))
+	f, err := openFile(p.Name(file))
 	if err != nil {
 		return nil, err
 	}

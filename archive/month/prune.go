@@ -27,19 +27,31 @@ const leafBytes = 4 + len(evidence.Hash{})
 // Prune gives up the content of a part: lines, traces and objects. What proves the rows that are left stays: the manifest,
 // the seal, the index, and the leaves of the tree, which are written first.
 func (p *Part) Prune() error {
+	for _, name := range contentFiles {
+		if info, err := os.Lstat(p.Name(name)); err == nil && !info.Mode().IsRegular() {
+			return fmt.Errorf("prune %v: %q is not a regular file: what it leads to would stay", p.Ref, p.Name(name))
+		}
+	}
 	if !p.Pruned {
 		if err := p.writeLeaves(); err != nil {
 			return fmt.Errorf("prune %v: %w", p.Ref, err)
 		}
 	}
-	// Killed here: it is pruned, and what is not removed yet is removed by the next prune.
-	for _, name := range []string{LedgerFile, RunsFile, StoreFile} {
+	// Killed here: nothing is given up yet. Without the lines it is pruned, and what is not removed then is removed by the next
+	// prune.
+	for _, name := range contentFiles {
 		if err := jsonl.Calls.Unlink(p.Name(name)); err != nil && err != unix.ENOENT {
 			return fmt.Errorf("prune %v: %w", p.Ref, &os.PathError{Op: "remove", Path: p.Name(name), Err: err})
 		}
+		if err := jsonl.SyncDir(filepath.Dir(p.Name(name))); err != nil {
+			return fmt.Errorf("prune %v: %w", p.Ref, err)
+		}
 	}
-	return jsonl.SyncDir(filepath.Dir(p.Name(leavesFile)))
+	return nil
 }
+
+// contentFiles are the files that pruning removes, the lines first.
+var contentFiles = []string{LedgerFile, RunsFile, StoreFile}
 
 func (p *Part) writeLeaves() error {
 	r, err := p.reader(LedgerFile)
@@ -63,13 +75,8 @@ func (p *Part) writeLeaves() error {
 
 // Leaves are the leaves of the lines of a pruned part, in their order; offsets count in the part's ledger.
 func (p *Part) Leaves() ([]evidence.Leaf, error) {
-	f, err := os.Open(p.Name(leavesFile))
-	if err != nil {
-		return nil, p.Damage(leavesFile, 0, err)
-	}
-	defer f.Close()
 	want := int64(len(leavesMagic)) + p.Manifest.Lines*int64(leafBytes)
-	text, err := io.ReadAll(io.LimitReader(f, want+1))
+	text, err := readFile(p.Name(leavesFile), want+1)
 	if err != nil {
 		return nil, p.Damage(leavesFile, 0, err)
 	}
