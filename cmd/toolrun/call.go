@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"toolrun/archive/ledger"
 	"toolrun/archive/store"
@@ -41,6 +42,13 @@ func (a *app) callCmd() *cobra.Command {
 	}
 	cmd.Flags().Var(&jsonArgs, "json", "the arguments as one JSON object; bare: print the facts as JSON")
 	cmd.Flags().Lookup("json").NoOptDefVal = bareJSON
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		var unknown *pflag.NotExistError
+		if errors.As(err, new(*pflag.InvalidSyntaxError)) || errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "" {
+			return errors.New("a word that begins with \"-\" is no flag of call; an argument of the tool is key=value") // it may be a secret
+		}
+		return err
+	})
 	return cmd
 }
 
