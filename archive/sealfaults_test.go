@@ -361,6 +361,8 @@ func TestNumberOfAPartThatIsGoneIsNotGivenAgain(t *testing.T) {
 func TestRowsOfAClockThatWentWrongKeepNothingFromBeingSealed(t *testing.T) {
 	p := &past{t: t, dir: filepath.Join(t.TempDir(), "data")}
 	p.run(said{"2099-06-01T00:00:00Z", "future", "f"})
+	p.run(said{"0001-01-01T00:00:00Z", "first", "f"})
+	p.run(said{"1969-12-31T23:59:59Z", "before", "f"})
 	p.run(said{"2024-12-01T00:00:00Z", "december", "d"})
 	d := open(t, p.dir)
 	if !d.Due() {
@@ -376,7 +378,7 @@ func TestRowsOfAClockThatWentWrongKeepNothingFromBeingSealed(t *testing.T) {
 		t.Errorf("%+v", made)
 	}
 	once(t, p.dir, "future")
-	whole(t, p.dir, []string{"future", "december", "set_back"})
+	whole(t, p.dir, []string{"future", "first", "before", "december", "set_back"})
 }
 
 // Lines that are no rows go with the rows around them, one over the bound stays, and of lines without any row nothing is

@@ -165,6 +165,8 @@ func restoreFile(path string, flag int, from io.Reader) error {
 		return err
 	}
 	out := bufio.NewWriterSize(f, 256<<10)
-	_, err = io.Copy(out, from)
-	return errors.Join(err, out.Flush(), f.Close())
+	if _, err = io.Copy(out, from); err == nil {
+		err = out.Flush()
+	}
+	return errors.Join(err, f.Close())
 }

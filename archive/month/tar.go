@@ -23,6 +23,9 @@ const (
 	tarMost  = 1 << 20
 )
 
+// ustarTime is the latest time that a USTAR header can say, 11 octal digits.
+const ustarTime = 1<<33 - 1
+
 // tarFrames is what a tar is written to.
 type tarFrames struct {
 	z     *seekable.Writer
@@ -67,7 +70,9 @@ func (w *writing) tarFile(name string, fill func(*tarball) error) error {
 	file, err := w.file(name, func(out io.Writer) error {
 		t := &tarball{frames: tarFrames{z: seekable.NewWriter(out)}}
 		t.tar = tar.NewWriter(&t.frames)
-		t.at, _ = time.Parse("2006-01", w.Month)
+		if t.at, _ = time.Parse("2006-01", w.Month); t.at.Unix() < 0 || t.at.Unix() > ustarTime {
+			t.at = time.Unix(0, 0) // of a clock that is wrong
+		}
 		err := fill(t)
 		if err == nil {
 			err = t.tar.Close()

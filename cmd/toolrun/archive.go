@@ -27,7 +27,7 @@ func (a *app) archiveCmd() *cobra.Command {
 		Args:        cobra.NoArgs,
 		Annotations: exitsAlso(statusUnverified, statusData, statusInterrupted),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d, err := a.openForWriting()
+			d, err := a.openToSeal()
 			if err != nil {
 				return err
 			}

@@ -34,7 +34,7 @@ func (a *app) archivePruneCmd() *cobra.Command {
 			if err != nil {
 				return usagef(cmd, "--keep %v", err)
 			}
-			d, err := a.openForWriting()
+			d, err := a.openToSeal()
 			if err != nil {
 				return err
 			}
