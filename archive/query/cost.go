@@ -1,7 +1,6 @@
 package query
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -79,15 +78,4 @@ func addUSD(sum **float64, usd float64) {
 		*sum = new(float64)
 	}
 	**sum = math.Round((**sum+usd)*1e6) / 1e6
-}
-
-// String is the sum in dollars as people read it: cents, and more digits where it is less than one cent.
-func (c Cost) String() string {
-	switch {
-	case c.USD == nil:
-		return "-"
-	case *c.USD > 0 && *c.USD < 0.01:
-		return fmt.Sprintf("%.6f", *c.USD)
-	}
-	return fmt.Sprintf("%.2f", *c.USD)
 }

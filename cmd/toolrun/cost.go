@@ -70,11 +70,11 @@ func (a *app) costCmd() *cobra.Command {
 func (a *app) printCosts(by string, parts []query.Cost, total query.Cost) error {
 	t := table{columns: []column{{title: by, gives: true}, {title: "USD", right: true}, {title: "tokens in", right: true}, {title: "tokens out", right: true},
 		{title: "calls", right: true}, {title: "with a cost", right: true}}}
-	usd := make([]string, 0, len(parts)+1)
+	var costs []*float64
 	for _, c := range parts {
-		usd = append(usd, c.String())
+		costs = append(costs, c.USD)
 	}
-	usd = pointed(append(usd, total.String()))
+	usd := dollars(append(costs, total.USD))
 	add := func(name string, colour colour, c query.Cost) {
 		t.add(cell{name, colour}, cell{text: usd[len(t.rows)]}, cell{text: strconv.FormatInt(c.InputTokens, 10)}, cell{text: strconv.FormatInt(c.OutputTokens, 10)},
 			cell{text: strconv.Itoa(c.Calls)}, cell{text: strconv.Itoa(c.Priced)})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -51,22 +52,31 @@ func short(hash string) string {
 	return hash[:min(12, len(hash))]
 }
 
-// pointed gives numbers that stand below each other as many places behind the point, blank ones.
-func pointed(numbers []string) []string {
-	places := func(s string) int {
-		_, fraction, _ := strings.Cut(s, ".")
-		return len(fraction)
-	}
-	most := 0
-	for _, s := range numbers {
-		most = max(most, places(s))
-	}
-	for i, s := range numbers {
-		if n := places(s); n > 0 {
-			numbers[i] = s + strings.Repeat(" ", most-n)
+// dollars are costs that stand below each other, all to as many places as it takes to tell the least of them apart from nothing;
+// nothing is 0.00, and what is not known "-".
+func dollars(costs []*float64) []string {
+	places := 2
+	for _, usd := range costs {
+		switch {
+		case usd == nil || *usd == 0:
+		case *usd < 0.001:
+			places = 6 // as a row has them
+		case *usd < 0.1:
+			places = max(places, 4)
 		}
 	}
-	return numbers
+	list := make([]string, len(costs))
+	for i, usd := range costs {
+		switch {
+		case usd == nil:
+			list[i] = "-"
+		case *usd == 0:
+			list[i] = "0.00" + strings.Repeat(" ", places-2)
+		default:
+			list[i] = strconv.FormatFloat(*usd, 'f', places, 64)
+		}
+	}
+	return list
 }
 
 // list joins words for a sentence.

@@ -45,11 +45,11 @@ func (a *app) sessionsCmd() *cobra.Command {
 			t := table{columns: []column{
 				{title: "session", gives: true, order: 1, least: leastID}, {title: "client", gives: true, goes: 1}, {title: "first", goes: 2}, {title: "last"},
 				{title: "calls", right: true}, {title: "failed", right: true}, {title: "refused", right: true}, {title: "USD", right: true}}}
-			usd := make([]string, len(sessions))
+			costs := make([]*float64, len(sessions))
 			for i, s := range sessions {
-				usd[i] = dollars(s.USD)
+				costs[i] = s.USD
 			}
-			pointed(usd)
+			usd := dollars(costs)
 			for i, s := range sessions {
 				t.add(cell{s.SessionID, bold}, cell{text: s.Client}, cell{text: s.FirstAt}, cell{text: s.LastAt}, cell{text: strconv.Itoa(s.Calls)},
 					countCell(s.Failures, red), countCell(s.Refusals, yellow), cell{text: usd[i]})
@@ -67,9 +67,6 @@ func (a *app) sessionsCmd() *cobra.Command {
 	cmd.Flags().BoolVar(&csv, "csv", false, "print CSV")
 	return cmd
 }
-
-// dollars is a cost, or a dash where none is known.
-func dollars(usd *float64) string { return query.Cost{USD: usd}.String() }
 
 func (a *app) printSessionsCSV(sessions []query.Session) error {
 	lines := [][]string{{"session_id", "client", "first_at", "last_at", "calls", "failures", "refusals", "estimated_cost_usd"}}
