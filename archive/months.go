@@ -93,6 +93,19 @@ func (m *months) run(id string) (io.ReadCloser, int64, error) {
 	return m.find(func(p *month.Part) (io.ReadCloser, int64, error) { return p.OpenRun(id) })
 }
 
+// PrunedWith returns the month of a pruned part that had a call, "" where none had it. The id is the whole one.
+func (d *Dir) PrunedWith(call string) string {
+	refs, _ := month.List(d.months.folder) // it only says more of a call that is not there
+	for _, ref := range refs {
+		if p, err := d.months.part(ref); err == nil && p.Pruned {
+			if had, err := p.HasCall(call); err == nil && had {
+				return ref.Month
+			}
+		}
+	}
+	return ""
+}
+
 // writeSeal puts the signed note of a part beside its manifest, if it is not there.
 func (m *months) writeSeal(ref month.Ref, seal *evidence.MonthSeal) error {
 	if have, err := month.ReadSeal(m.folder, ref); err == nil && have == seal.Signed {

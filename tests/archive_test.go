@@ -782,8 +782,10 @@ func TestPrunedMonthGivesUpItsContentAndTheRestStillProves(t *testing.T) {
 			t.Errorf("%v", left)
 		}
 	}
-	if got := p.query("show", calls[0].id); got.code == 0 {
-		t.Errorf("a pruned call:\n%s", got.stdout)
+	for _, command := range []string{"show", "output", "prove"} {
+		if got := p.query(command, calls[0].id); got.code == 0 || !strings.Contains(got.stderr, "pruned with the rows of 2024-12") {
+			t.Errorf("%s of a pruned call: status %d\n%s%s", command, got.code, got.stdout, got.stderr)
+		}
 	}
 	for _, c := range []pastCall{calls[4], calls[6]} {
 		receipt := p.query("prove", c.id)

@@ -38,7 +38,11 @@ func (a *app) find(d *archive.Dir, id string) (rows []*ledger.Row, damage, err e
 		}
 		return nil, nil, errors.Join(several("calls", id, names), seen.result())
 	}
-	return nil, nil, errors.Join(fmt.Errorf("no call %q in %s", id, d.Path()), seen.result())
+	err = fmt.Errorf("no call %q in %s", id, d.Path())
+	if month := d.PrunedWith(id); month != "" {
+		err = fmt.Errorf("%w: it was pruned with the rows of %s", err, month)
+	}
+	return nil, nil, errors.Join(err, seen.result())
 }
 
 // several is the error of a name that begins several ids: it lists them.
