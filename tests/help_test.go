@@ -72,8 +72,8 @@ func TestUnknownCommandNamesTheNearestAndIsStatus2(t *testing.T) {
 		"catalog foo":      `unknown command "foo" for "toolrun catalog"`,
 		"completion foo":   `name one shell of bash, zsh, fish, powershell`,
 		"completion":       `name one shell of bash, zsh, fish, powershell`,
-		"show":             `0 arguments given: it is 'toolrun show CALL'`,
-		"catalog diff a":   `1 argument given: it is 'toolrun catalog diff A B'`,
+		"show":             `CALL is missing: it is 'toolrun show CALL'`,
+		"catalog diff a":   `B is missing: it is 'toolrun catalog diff A B'`,
 		"report x":         `1 argument given: it is 'toolrun report'`,
 		"archive prune":    `say by --keep how old the months may be that stay whole, as in --keep 24mo`,
 	} {

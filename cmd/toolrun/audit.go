@@ -19,13 +19,14 @@ func (a *app) auditCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit [TRANSCRIPT...]",
 		Short: "Hold an agent's transcript against the ledger: what it tells that did not happen, and what it does not tell.",
-		Long: "Hold an agent's transcript against the ledger. Each call in it is paired with its row, and its result with what is\n" +
-			"stored; told are calls without a row, results that are others, tools that do not exist, work done outside of toolrun, and\n" +
-			"rows that the transcript does not have. What the final message claims is listed beside the rows that would have to say so.\n" +
-			"Model, tokens, cost and turn go into joins.jsonl, for rows that have none. Without a TRANSCRIPT, that of --session, or of\n" +
-			"the session that called last, is looked for where its agent keeps it. Known forms: Claude Code, Codex, Gemini CLI, OpenCode,\n" +
-			"Qwen Code, and messages of the OpenAI and the Anthropic API. Status 3 where something is found.",
-		Example:     "  toolrun audit\n  toolrun audit ~/.claude/projects/-home-me-app/0570aa78-8ef2-4656-9ba6-566e036ba4f9.jsonl",
+		Long: "Hold an agent's transcript against the ledger. Told are calls without a row, results that are not what toolrun answered,\n" +
+			"tools that do not exist, work done outside of toolrun, and rows that the transcript does not have; and beside each claim of\n" +
+			"the final message the rows that would have to say so. Status 3 where something is found.\n" +
+			"Without a TRANSCRIPT, that of the session that called last, or of --session, is looked for where its agent keeps it. With\n" +
+			"both, the file is held against that session, as a file needs that tells neither sessions, ids nor times.\n" +
+			"Known forms: Claude Code, Codex, Gemini CLI, OpenCode, Qwen Code, and messages of the OpenAI and the Anthropic API. Model,\n" +
+			"tokens, cost and turn go into joins.jsonl, for rows that have none.",
+		Example:     "  toolrun audit\n  toolrun audit messages.json --session loop-1",
 		Annotations: exitsAlso(statusFound, statusData),
 		RunE: func(_ *cobra.Command, args []string) error {
 			d, err := a.openForReading()

@@ -23,11 +23,11 @@ func (a *app) callCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call NAME [key=value... | --json '{...}']",
 		Short: "Make one call by the very path that an agent's calls take.",
-		Long: "Make one call by the very path that an agent's calls take, in the box and on the record.\n" +
+		Long: "Make one call by the very path that an agent's calls take, in the box and on the record. 'toolrun catalog show' lists the tools.\n" +
 			"A tool that asks a person asks on this terminal; without one the call is held, for toolrun allow or deny.\n" +
 			"What the tool wrote goes to stdout and stderr. A key=value is typed by the tool's schema; an array takes its key\n" +
 			"several times. A bare --json prints the facts of the call as one JSON object in place of the tool's output.",
-		Example:               "  toolrun call pytest args=-x args=tests/test_api.py\n  toolrun call search --json '{\"pattern\": \"TODO\"}'",
+		Example:               "  toolrun call list_files\n  toolrun call search pattern=TODO\n  toolrun call search --json '{\"pattern\": \"TODO\"}'",
 		Args:                  cobra.MinimumNArgs(1),
 		DisableFlagsInUseLine: true,
 		Annotations:           map[string]string{exitsText: callExits},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,7 +20,7 @@ func pairArguments(schema json.RawMessage, pairs []string) (json.RawMessage, err
 	for i, pair := range pairs {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" { // what it is may be a secret
-			return nil, fmt.Errorf("argument %d of the tool: want key=value, or all arguments as one object by --json '{...}'", i+1)
+			return nil, fmt.Errorf("argument %d of the tool: want key=value%s, or all arguments as one object by --json '{...}'", i+1, keysOf(schema))
 		}
 		if values[key] == nil {
 			keys = append(keys, key)
@@ -41,6 +42,17 @@ func pairArguments(schema json.RawMessage, pairs []string) (json.RawMessage, err
 		}
 	}
 	return append(b, '}'), nil
+}
+
+// keysOf says which keys a tool takes, where that is known.
+func keysOf(schema json.RawMessage) string {
+	var s struct {
+		Properties map[string]any `json:"properties"`
+	}
+	if len(schema) == 0 || json.Unmarshal(schema, &s) != nil || len(s.Properties) == 0 {
+		return ""
+	}
+	return ", where key is one of " + list(slices.Sorted(maps.Keys(s.Properties)))
 }
 
 // declared is the part of a property's schema that typing looks at.

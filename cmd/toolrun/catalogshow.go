@@ -92,7 +92,7 @@ func (a *app) catalogJSON(c *catalog.Catalog, tools []*catalog.Tool) error {
 	for _, t := range tools {
 		info := toolInfo{
 			Type: "tool", Name: t.Name, Description: t.Description, Risk: t.Risk, Approval: t.Approval,
-			Network: networkOf(t), Write: append([]string{}, t.Sandbox.Write...), TimeoutMS: t.Timeout.Milliseconds(),
+			Network: networkOf(t), Write: writes(t), TimeoutMS: t.Timeout.Milliseconds(),
 			BestEffort: t.BestEffort, Program: t.Program(), Toolchains: a.toolchains(c, t),
 			SchemaSHA256: t.SchemaSHA256, DefinitionSHA256: t.DefinitionSHA256, Schema: t.Schema,
 		}
@@ -130,7 +130,7 @@ func (a *app) catalogText(c *catalog.Catalog, tools []*catalog.Tool, whole bool)
 		{title: "schema"}, {title: "definition"}, {title: "description", gives: true}}}
 	for _, tool := range tools {
 		t.add(cell{tool.Name, bold}, cell{tool.Risk, riskColour(tool.Risk)}, cell{text: tool.Approval}, cell{text: networkText(tool)},
-			cell{text: strings.Join(tool.Sandbox.Write, " ")}, cell{text: tool.Timeout.String()},
+			cell{text: strings.Join(writes(tool), " ")}, cell{text: tool.Timeout.String()},
 			cell{text: short(tool.SchemaSHA256)}, cell{text: short(tool.DefinitionSHA256)}, cell{text: firstLine(tool.Description)})
 	}
 	if err := a.say(""); err != nil {
@@ -152,6 +152,14 @@ func networkText(t *catalog.Tool) string {
 		return list(t.Sandbox.Hosts)
 	}
 	return t.Sandbox.Network
+}
+
+// writes are the places that a call of the tool may write: none where it neither starts a program nor types into one.
+func writes(t *catalog.Tool) []string {
+	if t.Program() == "" && t.Verb != catalog.VerbSend {
+		return []string{}
+	}
+	return append([]string{}, t.Sandbox.Write...)
 }
 
 func riskColour(risk string) colour {

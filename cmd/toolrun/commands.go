@@ -18,7 +18,11 @@ func namesItsCommands(cmd *cobra.Command) {
 				if own(cmd, args) == nil {
 					return nil
 				}
-				return fmt.Errorf("%s given: it is '%s'", count(len(args), "argument"), strings.TrimSuffix(cmd.UseLine(), " [flags]"))
+				usage := strings.TrimSuffix(cmd.UseLine(), " [flags]")
+				if needed := neededWords(cmd.Use); len(args) < len(needed) {
+					return fmt.Errorf("%s is missing: it is '%s'", needed[len(args)], usage)
+				}
+				return fmt.Errorf("%s given: it is '%s'", count(len(args), "argument"), usage)
 			}
 		}
 		return
@@ -37,6 +41,17 @@ func namesItsCommands(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		namesItsCommands(sub)
 	}
+}
+
+// neededWords are the arguments that a line of usage begins with, up to the first that may be left out.
+func neededWords(use string) []string {
+	words := strings.Fields(use)[1:]
+	for i, word := range words {
+		if word != strings.ToUpper(word) || strings.ContainsAny(word[:1], "[-|") {
+			return words[:i]
+		}
+	}
+	return words
 }
 
 // noCommand says that there is no command of this name, and which ones are nearest.

@@ -32,13 +32,21 @@ func (a *app) openForReading() (*archive.Dir, error) {
 	}
 	d, err := archive.Open(path, archive.Options{ReadOnly: true, Hot: a.flags.hot, Logger: a.logger(), Now: a.now})
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w (nothing was recorded there yet)", err)
+		return nil, &noRecord{path}
 	}
 	if err == nil && d.HasDead() && unix.Access(path, unix.W_OK) == nil {
 		a.closeDead()
 	}
 	return d, err
 }
+
+// noRecord is archive.ErrUnusable of a directory that is not there, as before the first use.
+type noRecord struct{ path string }
+
+func (e *noRecord) Error() string {
+	return fmt.Sprintf("there is no record at %s yet: the first 'toolrun serve' or 'toolrun call' makes it; --data names another", e.path)
+}
+func (e *noRecord) Is(target error) bool { return target == archive.ErrUnusable }
 
 // closeDead closes the calls that dead runs left open. Where that fails the question is answered all the same.
 func (a *app) closeDead() {

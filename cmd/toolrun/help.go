@@ -43,7 +43,7 @@ func (a *app) help(cmd *cobra.Command, _ []string) {
 			}
 		}
 	}
-	if own := ownFlags(cmd); cmd.HasParent() && own.HasFlags() {
+	if own := ownFlags(cmd); own.HasFlags() {
 		fmt.Fprintf(&b, "\nFlags:\n%s", strings.ReplaceAll(own.FlagUsagesWrapped(100), "[="+bareJSON+"]", ""))
 	}
 	if cmd.HasParent() {

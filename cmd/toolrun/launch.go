@@ -19,7 +19,9 @@ const (
 )
 
 const launchExits = `  the agent's own, and
-  1    toolrun itself failed; 2, 5 and 6 as for every command
+  1    toolrun itself failed
+  2    usage or catalog error
+  5    data directory unusable
   126  the agent's program cannot be executed
   127  the agent's program is not there
   128+N  signal N ended the agent
@@ -28,14 +30,14 @@ const launchExits = `  the agent's own, and
 func (a *app) launchCmd() *cobra.Command {
 	var setup bool
 	cmd := &cobra.Command{
-		Use:   "launch AGENT [-- ARGS...] | launch -- COMMAND [ARGS...]",
+		Use:   "launch AGENT [-- ARGS...] | toolrun launch -- COMMAND [ARGS...]",
 		Short: "Start an agent in this folder with toolrun as its tool backend.",
-		Long: "Start an agent in this folder with toolrun as its tool backend. It is configured for this one run, and none of your\n" +
-			"files is touched; its own tools that touch the machine are switched off where it has a switch, and what it keeps is\n" +
-			"said on stderr. When it has ended, so is what its session did.\n" +
-			"Agents: " + strings.Join(agents.Names(), ", ") + ". Any other command finds in its environment what toolrun serve\n" +
-			"needs, and in $TOOLRUN_MCP_CONFIG a file in the form that most clients read.",
-		Example:               "  toolrun launch claude\n  toolrun launch codex -- exec 'run the tests'\n  toolrun launch -- python3 my_loop.py\n  toolrun launch --print gemini",
+		Long: "Start an agent in this folder with toolrun as its tool backend. Agents: " + strings.Join(agents.Names(), ", ") + ".\n" +
+			"The agent is configured for this one run, and none of your files is touched. Its own tools that touch the machine are\n" +
+			"switched off where it has a switch; what it keeps is said on stderr, and at its end what its session did.\n" +
+			"Any other command is written after --. It finds in its environment what 'toolrun serve' needs, and in\n" +
+			"$TOOLRUN_MCP_CONFIG a file in the form that most clients read.",
+		Example:               "  toolrun launch claude\n  toolrun launch codex -- exec 'run the tests'\n  toolrun launch -- python3 my_loop.py\n  toolrun launch --print claude",
 		DisableFlagsInUseLine: true,
 		Annotations:           map[string]string{exitsText: launchExits},
 		ValidArgs:             agents.Names(),
@@ -54,6 +56,9 @@ func (a *app) launchCmd() *cobra.Command {
 			return a.launch(agent, args)
 		},
 	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return fmt.Errorf("%w; what is for the agent is written after --: toolrun launch claude -- -p 'run the tests'", err)
+	})
 	cmd.Flags().BoolVar(&setup, "print", false, "print what to write into the agent's configuration instead, for those who set it up once")
 	return cmd
 }
@@ -66,14 +71,24 @@ func launched(cmd *cobra.Command, args []string) (*agents.Agent, []string, error
 		return nil, args, nil
 	case dash == 0 || len(args) == 0:
 		return nil, nil, usagef(cmd, "name an agent (%s), or a command after --", strings.Join(agents.Names(), ", "))
-	case dash > 1 || dash < 0 && len(args) > 1:
-		return nil, nil, usagef(cmd, "arguments for %s are written after --: toolrun launch %s -- %s", args[0], args[0], strings.Join(args[1:], " "))
 	}
 	agent, ok := agents.Find(args[0])
-	if !ok {
-		return nil, nil, usagef(cmd, "no agent %q: one of %s, or any command after --", args[0], strings.Join(agents.Names(), ", "))
+	switch {
+	case !ok:
+		return nil, nil, usagef(cmd, "no agent %q: one of %s; a command is written after --: toolrun launch -- %s", args[0], strings.Join(agents.Names(), ", "), shellWords(args))
+	case dash > 1 || dash < 0 && len(args) > 1:
+		return nil, nil, usagef(cmd, "arguments for %s are written after --: toolrun launch %s -- %s", args[0], args[0], shellWords(args[1:]))
 	}
 	return agent, args[1:], nil
+}
+
+// shellWords are arguments as a person types them.
+func shellWords(args []string) string {
+	words := make([]string, len(args))
+	for i, arg := range args {
+		words[i] = shellWord(arg)
+	}
+	return strings.Join(words, " ")
 }
 
 // launch runs an agent to its end. agent is nil for a command that nothing is known of.

@@ -123,6 +123,13 @@ func (a *app) rootCmd() *cobra.Command {
 			return nil
 		},
 	}
+	version := root.Flags().Bool("version", false, "do what the version command does")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *version {
+			return a.version()
+		}
+		return cmd.Help()
+	}
 	cobra.EnableCommandSorting = false // the order below is the one in which a newcomer meets them
 	a.flags.register(root)
 	root.SetHelpFunc(a.help)

@@ -26,7 +26,7 @@ func (a *app) serveCmd() *cobra.Command {
 		Use:   "serve",
 		Short: "Be an agent's tool backend: MCP on stdin and stdout.",
 		Long: "Be an agent's tool backend: MCP on stdin and stdout, one message a line, until stdin ends.\n" +
-			"A client starts it in the project's folder; 'toolrun init' prints what each agent needs to be told.",
+			"A client starts it in the project's folder; 'toolrun launch --print AGENT' prints what an agent needs to be told.",
 		Example:     "  toolrun serve --catalog tools.toml",
 		Args:        cobra.NoArgs,
 		Annotations: exitsAlso(statusUnverified, statusData, statusHost, statusInterrupted),

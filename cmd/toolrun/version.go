@@ -46,16 +46,18 @@ func (a *app) versionCmd() *cobra.Command {
 		Short:   "Print the commit, the Go version and the platform.",
 		Example: "  toolrun version",
 		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			b := buildInfo()
-			if done, err := a.json(b); done {
-				return err
-			}
-			modified := ""
-			if b.Modified {
-				modified = " (modified)"
-			}
-			return a.say("toolrun %s, commit %s%s, %s, %s", b.Version, b.Commit, modified, b.Go, b.Platform)
-		},
+		RunE:    func(*cobra.Command, []string) error { return a.version() },
 	}
+}
+
+func (a *app) version() error {
+	b := buildInfo()
+	if done, err := a.json(b); done {
+		return err
+	}
+	modified := ""
+	if b.Modified {
+		modified = " (modified)"
+	}
+	return a.say("toolrun %s, commit %s%s, %s, %s", b.Version, b.Commit, modified, b.Go, b.Platform)
 }
