@@ -18,6 +18,7 @@ type Fields struct {
 	line []byte
 	ends [maxColumns]struct{ start, end int32 } // end 0: the key is not there
 	same []byte                                 // the last long array of strings, whole: enforced is the same in most rows
+	list []string                               // what is in same, where Part was asked for it; rows share it
 }
 
 // longArray is how long an array of strings is, in bytes, that is worth being kept to be compared.
@@ -146,7 +147,7 @@ func (f *Fields) Scan(line []byte) bool {
 				return false
 			}
 			if s.kind == kindStrings && at-start >= longArray {
-				f.same = append(f.same[:0], line[start:at]...)
+				f.same, f.list = append(f.same[:0], line[start:at]...), nil
 			}
 			if at > escape {
 				escape = nextEscape(line, at)
@@ -253,7 +254,8 @@ func (f *Fields) Is(c Column, s string) bool {
 // Row parses the line.
 func (f *Fields) Row() (*Row, error) { return ParseRow(f.line) }
 
-// Part gives a row with these columns only, the others zero. Its strings are its own.
+// Part gives a row with these columns only, the others zero. Its strings are its own; a long array of them, which must not be
+// changed, it shares with rows that have the same one.
 func (f *Fields) Part(columns []Column) (*Row, error) {
 	row := new(Row)
 	v := reflect.ValueOf(row).Elem()
@@ -262,9 +264,17 @@ func (f *Fields) Part(columns []Column) (*Row, error) {
 		if raw == nil {
 			continue
 		}
+		same := kinds[c] == kindStrings && bytes.Equal(raw, f.same)
+		if same && f.list != nil {
+			*v.Field(int(c)).Addr().Interface().(*[]string) = f.list
+			continue
+		}
 		s := scanner{rest: string(raw)}
 		if !s.value(v.Field(int(c)).Addr().Interface()) {
 			return ParseRow(f.line)
+		}
+		if same {
+			f.list = *v.Field(int(c)).Addr().Interface().(*[]string)
 		}
 	}
 	return row, nil

@@ -39,9 +39,11 @@ func agree(t *testing.T, line []byte) bool {
 	if err != nil {
 		t.Fatalf("taken, but %v: %q", err, line)
 	}
-	part, err := f.Part(all())
-	if err != nil || !bytes.Equal(part.Append(nil), row.Append(nil)) {
-		t.Fatalf("%v\n%s\n%s", err, part.Append(nil), row.Append(nil))
+	for _, f := range []*Fields{&f, &used, &used} {
+		part, err := f.Part(all())
+		if err != nil || !bytes.Equal(part.Append(nil), row.Append(nil)) {
+			t.Fatalf("%v\n%s\n%s", err, part.Append(nil), row.Append(nil))
+		}
 	}
 	return true
 }
