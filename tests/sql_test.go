@@ -66,7 +66,7 @@ func TestTheShellOfSQLReadsStatementsAndSaysWhatThereIs(t *testing.T) {
 		{"  AS n -- a comment; and more", ""},
 		{"FROM tool_calls; SELECT ';' AS b;", "n\n3\nb\n;"},
 		{"SELECT tool_name,", ""},
-		{"  nosuch FROM tool_calls;", "toolrun: sql: line 2, column 3: no such column: nosuch"},
+		{"  nosuch FROM tool_calls;", "toolrun: sql: line 2, column 3: no such column: nosuch: 'toolrun sql .schema' lists the columns"},
 		{"SELECT MAX(seq) AS last FROM tool_calls;", "last\n   2"}, // an error ended the statement only
 		{"DELETE FROM tool_calls;", "toolrun: only statements that read are allowed: SELECT, WITH, VALUES, EXPLAIN and PRAGMA table_info"},
 		{"SELECT COUNT(*) AS n FROM tool_calls;", "n\n3"},
@@ -110,6 +110,15 @@ func TestTheShellOfSQLReadsStatementsAndSaysWhatThereIs(t *testing.T) {
 	cmd.Env, cmd.Stdin = p.env, strings.NewReader("SELECT 1 AS a;\nSELECT FROM")
 	if got := finish(t, cmd); got.code != 1 || got.stdout != "a\n1\n" || got.stderr != "toolrun: sql: line 2, column 8: near \"FROM\": syntax error\n" {
 		t.Errorf("a wrong statement in a pipe: %+v", got)
+	}
+	for statement, want := range map[string]ran{
+		".schema daily_spend":  {"column", "", 0},
+		".nosuch":              {"", "toolrun: .nosuch: not known; .help lists what is\n", 1},
+		"SELECT * FROM calls;": {"", "toolrun: sql: no such table: calls: the table is tool_calls, and 'toolrun sql .views' lists the views\n", 1},
+	} {
+		if got := p.query("sql", statement); got.code != want.code || !strings.HasPrefix(got.stdout, want.stdout) || got.stderr != want.stderr {
+			t.Errorf("%s: %d\n%s%s", statement, got.code, got.stdout, got.stderr)
+		}
 	}
 	if got := p.query("sql", "SELECT 1", "--csv", "--json"); got.code != 2 {
 		t.Errorf("two forms: %+v", got)

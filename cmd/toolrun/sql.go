@@ -28,8 +28,9 @@ func (a *app) sqlCmd() *cobra.Command {
 		Short: "Ask the ledger in SQL: table tool_calls has one column for each key of a row.",
 		Long: "Ask the ledger in SQL: table tool_calls has one column for each key of a row, and joined, which is 1 where 'toolrun audit'\n" +
 			"learned something of it. Arrays are JSON text, booleans 0 or 1. index.db in the data directory is brought up to date first.\n" +
-			"--session, --since, --until and --hot leave out the other rows, of the views too. Without a statement it reads statements from\n" +
-			"stdin, on a terminal as a small shell. Only statements that read are allowed. Ready-made views:\n" + views.String(),
+			"--session, --since, --until and --hot leave out the other rows, of the views too. Without a statement it reads statements\n" +
+			"from stdin, on a terminal as a small shell. Only statements that read are allowed. .schema in place of a statement lists\n" +
+			"the columns, .help what else there is. Ready-made views:\n" + views.String(),
 		Example:     "  toolrun sql 'SELECT tool_name, COUNT(*) FROM tool_calls GROUP BY tool_name'",
 		Args:        cobra.MaximumNArgs(1),
 		Annotations: exitsAlso(statusFound, statusData),
@@ -48,7 +49,7 @@ func (a *app) sqlCmd() *cobra.Command {
 			s := &sqlSession{app: a, db: db, csv: csv}
 			switch {
 			case len(args) == 1:
-				err = s.all(args[0])
+				err = s.answer(args[0])
 			case isTerminal(a.stdin) && a.screen().terminal:
 				err = s.shell()
 			default:
@@ -57,7 +58,7 @@ func (a *app) sqlCmd() *cobra.Command {
 					err = usagef(cmd, "over %d bytes of statements on stdin", maxStatement)
 				}
 				if err == nil {
-					err = s.all(string(text))
+					err = s.answer(string(text))
 				}
 			}
 			return errors.Join(err, seen.result())
@@ -100,12 +101,21 @@ type sqlSession struct {
 	csv bool
 }
 
+// answer answers a text of statements, or one command of the shell.
+func (s *sqlSession) answer(text string) error {
+	if words := strings.Fields(text); len(words) > 0 && strings.HasPrefix(words[0], ".") {
+		_, err := s.command(words)
+		return err
+	}
+	return s.all(text)
+}
+
 // all answers each statement of a text.
 func (s *sqlSession) all(text string) error {
 	for at := 0; strings.TrimSpace(text[at:]) != ""; {
 		rows, next, err := s.db.Query(text, at)
 		if err != nil {
-			return err
+			return withRemedy(err)
 		}
 		if rows != nil {
 			if err := errors.Join(s.print(rows), rows.Close()); err != nil {
@@ -115,6 +125,17 @@ func (s *sqlSession) all(text string) error {
 		at = next
 	}
 	return nil
+}
+
+// withRemedy says where the names are listed to a statement that has one which is not there.
+func withRemedy(err error) error {
+	switch text := err.Error(); {
+	case strings.Contains(text, "no such table"):
+		return fmt.Errorf("%w: the table is tool_calls, and 'toolrun sql .views' lists the views", err)
+	case strings.Contains(text, "no such column"):
+		return fmt.Errorf("%w: 'toolrun sql .schema' lists the columns", err)
+	}
+	return err
 }
 
 // print prints an answer in the form that was asked for.

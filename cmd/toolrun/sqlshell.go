@@ -39,6 +39,9 @@ func (s *sqlSession) shell() error {
 		}
 		if words := strings.Fields(line); statement.Len() == 0 && len(words) > 0 && isCommand(words[0]) {
 			quit, err := s.command(words)
+			if unknown := (unknownCommand)(""); errors.As(err, &unknown) {
+				err = s.say("%v", unknown)
+			}
 			if err != nil || quit {
 				return err
 			}
@@ -86,10 +89,15 @@ func (s *sqlSession) command(words []string) (quit bool, err error) {
 		if s.known(of) {
 			return false, s.all("SELECT name AS column, type FROM pragma_table_info('" + of + "')")
 		}
-		return false, s.say("%s: no table or view; .tables lists them", of)
+		return false, unknownCommand(of + ": no table or view; .tables lists them")
 	}
-	return false, s.say("%s: not known; .help lists what is", strings.Join(words, " "))
+	return false, unknownCommand(strings.Join(words, " ") + ": not known; .help lists what is")
 }
+
+// unknownCommand is what is wrong with a command, which ends no shell.
+type unknownCommand string
+
+func (e unknownCommand) Error() string { return string(e) }
 
 // known tells whether there is such a table or view to ask.
 func (s *sqlSession) known(name string) bool {
