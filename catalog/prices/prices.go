@@ -17,6 +17,8 @@ type Price struct {
 	// MaxInput is the number of input tokens up to which the price holds; 0: any. Above it another one is asked, which is
 	// not known here.
 	MaxInput int64
+	// Unknown: the model has a price of its own, and it is not known here. It keeps the model out of a wider fragment.
+	Unknown bool
 }
 
 func (p Price) fits(provider, model string) bool {
@@ -68,7 +70,7 @@ func (t Table) Find(provider, model string) (Price, bool) {
 	model = strings.TrimPrefix(model, provider+"/")
 	for _, l := range t {
 		if p, ok := l.find(provider, model); ok {
-			return p, true
+			return p, !p.Unknown
 		}
 	}
 	return Price{}, false

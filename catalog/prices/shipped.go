@@ -24,8 +24,11 @@ func Shipped() Layer {
 	l := Layer{From: "shipped " + list.Date}
 	for _, key := range slices.Sorted(maps.Keys(list.Prices)) {
 		provider, fragment, _ := strings.Cut(key, "/")
-		usd := list.Prices[key]
-		l.Prices = append(l.Prices, Price{Provider: provider, Fragment: fragment, In: usd[0], Out: usd[1]})
+		p := Price{Provider: provider, Fragment: fragment, Unknown: true}
+		if usd := list.Prices[key]; len(usd) > 0 {
+			p.In, p.Out, p.Unknown = usd[0], usd[1], false
+		}
+		l.Prices = append(l.Prices, p)
 	}
 	return l
 }

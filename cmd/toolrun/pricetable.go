@@ -35,13 +35,21 @@ func (a *app) priceTable(c *catalog.Catalog, data string) (prices.Table, error) 
 
 // priceInfo is a line of prices --json.
 type priceInfo struct {
-	From     string  `json:"from"`
-	Provider string  `json:"provider"`
-	Model    string  `json:"model"`
-	Exact    bool    `json:"exact"`
-	Input    float64 `json:"input"`
-	Output   float64 `json:"output"`
-	MaxInput int64   `json:"max_input_tokens,omitzero"`
+	From     string   `json:"from"`
+	Provider string   `json:"provider"`
+	Model    string   `json:"model"`
+	Exact    bool     `json:"exact"`
+	Input    *float64 `json:"input"` // null: not known
+	Output   *float64 `json:"output"`
+	MaxInput int64    `json:"max_input_tokens,omitzero"`
+}
+
+func infoOf(p prices.Price, from string) priceInfo {
+	info := priceInfo{From: from, Provider: p.Provider, Model: p.Fragment, Exact: p.Exact, MaxInput: p.MaxInput}
+	if !p.Unknown {
+		info.Input, info.Output = &p.In, &p.Out
+	}
+	return info
 }
 
 func (a *app) printPrices(table prices.Table, provider string) error {
@@ -55,11 +63,13 @@ func (a *app) printPrices(table prices.Table, provider string) error {
 			found = true
 			switch {
 			case a.flags.json:
-				if err := printJSON(a.stdout, priceInfo{l.From, p.Provider, p.Fragment, p.Exact, p.In, p.Out, p.MaxInput}); err != nil {
+				if err := printJSON(a.stdout, infoOf(p, l.From)); err != nil {
 					return err
 				}
 			case p.Exact && provider == "":
 				left++
+			case p.Unknown:
+				t.text(p.Provider, modelText(p), "-", "-", l.From)
 			default:
 				t.text(p.Provider, modelText(p), usdText(p.In), usdText(p.Out), l.From)
 			}
