@@ -20,7 +20,10 @@ func (s *sealer) room(c *month.Content) error {
 	if !known {
 		return nil
 	}
-	rest := c.Hot.Size
+	rest := int64(0)
+	if len(c.Ranges) > 0 { // else it is not written anew
+		rest = c.Hot.Size
+	}
 	for _, r := range c.Ranges {
 		rest -= r.Bytes
 	}
