@@ -30,7 +30,7 @@ const (
 
 var (
 	// ErrUnusable means that the data directory cannot be used at all: exit status 5.
-	ErrUnusable = errors.New("data directory unusable")
+	ErrUnusable = ledger.ErrUnusable
 	// ErrUnavailable means that the record cannot be written now: the tool does not run; later it may work again.
 	ErrUnavailable = ledger.ErrUnavailable
 )
@@ -67,10 +67,15 @@ type Dir struct {
 // the end of the ledger, and starts the goroutine that syncs, which Close ends. Errors are ErrUnusable.
 func Open(path string, o Options) (*Dir, error) {
 	d, err := open(path, o)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnusable, err)
+	return d, unusable(err)
+}
+
+// unusable makes an error ErrUnusable.
+func unusable(err error) error {
+	if err == nil || errors.Is(err, ErrUnusable) {
+		return err
 	}
-	return d, nil
+	return fmt.Errorf("%w: %w", ErrUnusable, err)
 }
 
 func open(path string, o Options) (*Dir, error) {

@@ -127,7 +127,7 @@ func (d *Dir) fromLedger(c *evidence.Checkpoint, index int64, line []byte, key *
 func RepairDerived(path string, o Options) error {
 	d, err := open(path, Options{ReadOnly: true, Logger: o.Logger, Now: o.Now})
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnusable, err)
+		return unusable(err)
 	}
 	if err := d.repairCuts(); err != nil {
 		return err

@@ -22,8 +22,16 @@ type Hot struct {
 	f *os.File // nil where there is no ledger
 }
 
-// OpenHot opens the hot ledger of a data directory to be read; who does so holds no lock.
+// OpenHot opens the hot ledger of a data directory to be read; who does so holds no lock. Errors are ErrUnusable.
 func OpenHot(dir string) (*Hot, error) {
+	h, err := openHot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnusable, err)
+	}
+	return h, nil
+}
+
+func openHot(dir string) (*Hot, error) {
 	h := &Hot{Path: filepath.Join(dir, FileName)}
 	for try := 0; ; try++ {
 		parts, err := sealedParts(dir)

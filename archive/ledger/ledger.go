@@ -24,6 +24,9 @@ const (
 // ErrUnavailable means that the row or the line cannot be written now. Nothing of it is on the record.
 var ErrUnavailable = jsonl.ErrUnavailable
 
+// ErrUnusable means that the ledger cannot be read at all.
+var ErrUnusable = errors.New("data directory unusable")
+
 // Damage is a line that is no row. Iterators yield it as the error in the row's place and go on.
 type Damage = jsonl.Damage
 
