@@ -1,9 +1,12 @@
 package tests
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -122,5 +125,9 @@ func TestTheShellOfSQLReadsStatementsAndSaysWhatThereIs(t *testing.T) {
 	}
 	if got := p.query("sql", "SELECT 1", "--csv", "--json"); got.code != 2 {
 		t.Errorf("two forms: %+v", got)
+	}
+	p.query("verify", "--repair-derived")
+	if _, err := os.Stat(filepath.Join(p.data, "index.db")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("index.db after verify --repair-derived: %v", err)
 	}
 }

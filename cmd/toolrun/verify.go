@@ -14,6 +14,7 @@ import (
 	"toolrun/archive"
 	"toolrun/archive/audit"
 	"toolrun/archive/evidence"
+	"toolrun/archive/index"
 )
 
 func (a *app) verifyCmd() *cobra.Command {
@@ -56,7 +57,7 @@ func (a *app) verifyCmd() *cobra.Command {
 	f.SortFlags = false
 	f.StringVar(&key, "key", "", "the public key that must have signed, or a file with it")
 	f.StringArrayVar(&checkpoints, "checkpoint", nil, "a file with a checkpoint that was kept elsewhere (- for stdin)")
-	f.BoolVar(&repair, "repair-derived", false, "first make anew what is derived: hashes, ids, ledger.cuts, indexes of months")
+	f.BoolVar(&repair, "repair-derived", false, "first make anew what is derived: hashes, ids, ledger.cuts, indexes and seals of months; remove index.db")
 	return cmd
 }
 
@@ -84,7 +85,8 @@ func (a *app) verifyData(ctx context.Context, options audit.Options, repair bool
 		return err
 	}
 	if repair {
-		if err := archive.RepairDerived(d.Path(), archive.Options{Logger: a.logger(), Now: a.now}); err != nil {
+		err := archive.RepairDerived(d.Path(), archive.Options{Logger: a.logger(), Now: a.now})
+		if err := errors.Join(err, index.Forget(d.Path())); err != nil {
 			a.warn("not everything derived was made anew: %v", err)
 		}
 	}
