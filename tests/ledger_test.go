@@ -155,29 +155,25 @@ func TestNothingRunsThatCannotBeRecorded(t *testing.T) {
 	marker := filepath.Join(p.work, "marker")
 	// the page that a file already has may still take a line or two
 	refused := 0
-	for i := range 30 {
+	for i := 0; i < 30 && refused < 3; i++ {
+		os.Remove(marker)
 		a := s.answer(s.begin("sh", sh(fmt.Sprintf("touch marker; echo %d %s", i, strings.Repeat("x", 400)))), patience)
-		if strings.Contains(string(a.Result), "ledger unavailable") && strings.Contains(string(a.Result), `"isError":true`) {
-			refused++
-			os.Remove(marker)
+		if !strings.Contains(string(a.Result), "ledger unavailable") || !strings.Contains(string(a.Result), `"isError":true`) {
+			continue
 		}
-		if refused == 3 {
-			break
+		refused++
+		if _, err := os.Stat(marker); err == nil {
+			t.Error("a tool ran that cannot be recorded")
 		}
 	}
 	if refused < 3 {
 		t.Errorf("%d calls were refused on a full disk", refused)
 	}
-	os.Remove(marker)
-	s.begin("sh", sh("touch marker"))
 	s.send(request(7, "ping", nil))
 	s.answer(7, patience)
 	free()
 	for range 3 {
 		expect(t, s.call("sh", sh("echo after")), 0)
-	}
-	if _, err := os.Stat(marker); err == nil {
-		t.Error("a tool ran on a full disk")
 	}
 	rows := p.rows()
 	if last := rows[len(rows)-1]; last.Outcome != "ok" {
