@@ -54,3 +54,30 @@ func TestFileOfCutsThatIsNotWholeIsNamedAndNeverAShorterLedger(t *testing.T) {
 		whole(t, p.dir, p.ids)
 	}
 }
+
+// Folders of sealed months that cannot be looked into keep nobody from what is hot, as long as the file of cuts is there.
+// Without it they may hold lines, and no line would be in its place.
+func TestArchiveThatCannotBeLookedIntoIsNotTakenForAnEmptyOne(t *testing.T) {
+	for name, folders := range map[string][]string{"a month": {"archive/2024-12", "archive/2025-01"}, "all of it": {"archive"}} {
+		p := twoMonths(t)
+		seal(t, p.dir)
+		for _, folder := range folders {
+			path := filepath.Join(p.dir, folder)
+			if err := os.Rename(path, filepath.Join(t.TempDir(), "aside")); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(filepath.Base(path), path); err != nil { // ELOOP, also for root
+				t.Fatal(err)
+			}
+		}
+		once(t, p.dir, "hot_1", "hot_2")
+		open(t, p.dir).Close()
+		if err := os.Remove(filepath.Join(p.dir, "ledger.cuts")); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := archive.Open(p.dir, archive.Options{}); !errors.Is(err, archive.ErrUnusable) {
+			t.Errorf("%s, without the file of cuts: %v", name, err)
+			d.Close()
+		}
+	}
+}

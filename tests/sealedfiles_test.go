@@ -37,12 +37,13 @@ func TestWhatStandsInThePlaceOfAFileOfASealedMonthIsNamed(t *testing.T) {
 		repair int    // status of verify --repair-derived
 		answer bool   // all questions are answered as before
 	}{
-		"no seal":              {func(m string) error { return os.Remove(m + "/seal") }, 3, "2025-01/seal: SEAL_WRONG", 0, true},
-		"a seal without end":   {func(m string) error { return instead(m+"/seal", endless) }, 3, "2025-01/seal: SEAL_WRONG", 0, true},
-		"an empty seal":        {func(m string) error { return os.Truncate(m+"/seal", 0) }, 4, "2025-01/manifest.json: MONTH_BAD", 0, false},
-		"a pipe as a manifest": {func(m string) error { return instead(m+"/manifest.json", fifo) }, 4, "2025-01/manifest.json: MONTH_BAD", 4, false},
-		"a pipe as an archive": {func(m string) error { return instead(m+"/ledger.jsonl.zst", fifo) }, 4, "2025-01/ledger.jsonl.zst: MONTH_BAD", 4, false},
-		"leaves":               {func(m string) error { return os.WriteFile(m+"/leaves", nil, 0o600) }, 0, "all is well", 0, true},
+		"no seal":                      {func(m string) error { return os.Remove(m + "/seal") }, 3, "2025-01/seal: SEAL_WRONG", 0, true},
+		"a seal without end":           {func(m string) error { return instead(m+"/seal", endless) }, 3, "2025-01/seal: SEAL_WRONG", 0, true},
+		"an empty seal":                {func(m string) error { return os.Truncate(m+"/seal", 0) }, 4, "2025-01/manifest.json: MONTH_BAD", 0, false},
+		"a pipe as a manifest":         {func(m string) error { return instead(m+"/manifest.json", fifo) }, 4, "2025-01/manifest.json: MONTH_BAD", 4, false},
+		"a pipe as an archive":         {func(m string) error { return instead(m+"/ledger.jsonl.zst", fifo) }, 4, "2025-01/ledger.jsonl.zst: MONTH_BAD", 4, false},
+		"a pipe as a further manifest": {func(m string) error { return fifo(m + "/manifest.2.json") }, 4, "2025-01/manifest.2.json: MONTH_BAD", 4, true},
+		"leaves":                       {func(m string) error { return os.WriteFile(m+"/leaves", nil, 0o600) }, 0, "all is well", 0, true},
 		"a copy as another part": {func(m string) error {
 			manifest, err := os.ReadFile(m + "/manifest.json")
 			if err != nil {

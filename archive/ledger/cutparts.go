@@ -13,6 +13,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"toolrun/archive/evidence"
 	"toolrun/archive/internal/jsonl"
@@ -21,6 +24,9 @@ import (
 // ArchiveName is the folder of the sealed months.
 const ArchiveName = "archive"
 
+// MaxManifestBytes bounds the manifest of a part: some hundred thousand ranges.
+const MaxManifestBytes = 64 << 20
+
 // partName names a part of a sealed month that has a manifest.
 type partName struct {
 	month string
@@ -28,18 +34,22 @@ type partName struct {
 	path  string // of the manifest
 }
 
-// sealedParts are the parts that are there.
-func sealedParts(dir string) (list []partName, err error) {
+// sealedParts are the parts that are there. A folder that cannot be looked into counts as one: nobody knows what it holds.
+func sealedParts(dir string) (list []partName) {
 	folder := filepath.Join(dir, ArchiveName)
 	months, err := os.ReadDir(folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		list = append(list, partName{path: folder})
 	}
 	for _, m := range months {
-		if strings.HasPrefix(m.Name(), ".") {
+		if _, err := time.Parse("2006-01", m.Name()); err != nil {
 			continue
 		}
-		files, _ := os.ReadDir(filepath.Join(folder, m.Name())) // what is no folder has none
+		path := filepath.Join(folder, m.Name())
+		files, err := os.ReadDir(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
+			list = append(list, partName{month: m.Name(), path: path})
+		}
 		for _, f := range files {
 			no, manifest := strings.CutPrefix(strings.TrimSuffix(f.Name(), ".json"), "manifest")
 			part, err := strconv.Atoi(strings.TrimPrefix(no, "."))
@@ -47,11 +57,11 @@ func sealedParts(dir string) (list []partName, err error) {
 				part, err = 1, nil
 			}
 			if manifest && err == nil {
-				list = append(list, partName{m.Name(), part, filepath.Join(folder, m.Name(), f.Name())})
+				list = append(list, partName{m.Name(), part, filepath.Join(path, f.Name())})
 			}
 		}
 	}
-	return list, err
+	return list
 }
 
 // holdParts holds the cuts that are written down against the parts that were there before they were read: the lines of each
@@ -61,7 +71,7 @@ func (l *layout) holdParts(dir string, f io.ReaderAt, cuts []Cut, parts []partNa
 		if slices.ContainsFunc(cuts, func(c Cut) bool { return c.Month == p.month && c.Part == p.part }) {
 			continue
 		}
-		text, err := os.ReadFile(p.path)
+		text, err := jsonl.ReadRegular(p.path, MaxManifestBytes)
 		var manifest struct {
 			Ranges []struct {
 				Range

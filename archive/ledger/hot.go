@@ -34,10 +34,7 @@ func OpenHot(dir string) (*Hot, error) {
 func openHot(dir string) (*Hot, error) {
 	h := &Hot{Path: filepath.Join(dir, FileName)}
 	for try := 0; ; try++ {
-		parts, err := sealedParts(dir)
-		if err != nil {
-			return nil, err
-		}
+		parts := sealedParts(dir)
 		before, err := ReadCuts(dir)
 		if err != nil {
 			return nil, err

@@ -63,11 +63,8 @@ func (l *Ledger) reopen(path string, missing bool) error {
 			return err
 		}
 	}
-	parts, err := sealedParts(l.dir)
-	var cuts []Cut
-	if err == nil {
-		cuts, err = ReadCuts(l.dir)
-	}
+	parts := sealedParts(l.dir)
+	cuts, err := ReadCuts(l.dir)
 	var now layout
 	if err == nil {
 		now, _, err = readLayout(f, cuts)

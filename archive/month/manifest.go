@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"toolrun/archive/internal/jsonl"
 	"toolrun/archive/ledger"
 )
 
@@ -213,13 +214,10 @@ func (m *Manifest) encode() (text []byte, sha256Hex string, err error) {
 	return text, hex.EncodeToString(sum[:]), nil
 }
 
-// maxManifestBytes bounds a manifest: some hundred thousand ranges.
-const maxManifestBytes = 64 << 20
-
 // ReadManifest reads the manifest of a part and the hash of its bytes. folder is that of all archives.
 func ReadManifest(folder string, r Ref) (m *Manifest, sha256Hex string, err error) {
 	path := filepath.Join(folder, r.Path(ManifestFile))
-	text, err := readFile(path, maxManifestBytes)
+	text, err := jsonl.ReadRegular(path, ledger.MaxManifestBytes)
 	if err != nil {
 		return nil, "", err
 	}

@@ -54,15 +54,18 @@ func Open(folder string, r Ref) (*Part, error) {
 	return p, nil
 }
 
+// maxNoteBytes bounds the small files of a part.
+const maxNoteBytes = 64 << 10
+
 // ReadSeal reads the signed note that lies beside the manifest of a part. folder is that of all archives.
 func ReadSeal(folder string, r Ref) (string, error) {
-	text, err := readFile(filepath.Join(folder, r.Path(SealFile)), maxNoteBytes)
+	text, err := jsonl.ReadRegular(filepath.Join(folder, r.Path(SealFile)), maxNoteBytes)
 	return string(text), err
 }
 
 // Verified is when a verifier last found all of the part good, "" where none did.
 func (p *Part) Verified() string {
-	text, err := readFile(p.Name(VerifiedFile), maxNoteBytes)
+	text, err := jsonl.ReadRegular(p.Name(VerifiedFile), maxNoteBytes)
 	if err != nil {
 		return ""
 	}
@@ -114,7 +117,7 @@ func (p *Part) open(file string) (*os.File, error) {
 	if p.Pruned && file != IndexFile {
 		return nil, ErrPruned
 	}
-	f, err := openFile(p.Name(file))
+	f, err := jsonl.OpenRegular(p.Name(file))
 	if err != nil {
 		return nil, err
 	}

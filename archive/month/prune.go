@@ -76,7 +76,7 @@ func (p *Part) writeLeaves() error {
 // Leaves are the leaves of the lines of a pruned part, in their order; offsets count in the part's ledger.
 func (p *Part) Leaves() ([]evidence.Leaf, error) {
 	want := int64(len(leavesMagic)) + p.Manifest.Lines*int64(leafBytes)
-	text, err := readFile(p.Name(leavesFile), want+1)
+	text, err := jsonl.ReadRegular(p.Name(leavesFile), want+1)
 	if err != nil {
 		return nil, p.Damage(leavesFile, 0, err)
 	}

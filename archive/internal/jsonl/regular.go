@@ -1,4 +1,4 @@
-package month
+package jsonl
 
 import (
 	"errors"
@@ -8,11 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxNoteBytes bounds the small files of a part.
-const maxNoteBytes = 64 << 10
-
-// openFile opens a file to be read; nothing else, which could keep whoever reads it waiting or have no end.
-func openFile(path string) (*os.File, error) {
+// OpenRegular opens a file to be read; nothing else, which could keep whoever reads it waiting or have no end.
+func OpenRegular(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -28,9 +25,9 @@ func openFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// readFile reads a file, up to a number of bytes.
-func readFile(path string, most int64) ([]byte, error) {
-	f, err := openFile(path)
+// ReadRegular reads a file, up to a number of bytes.
+func ReadRegular(path string, most int64) ([]byte, error) {
+	f, err := OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}
