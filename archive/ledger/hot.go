@@ -53,7 +53,7 @@ func openHot(dir string) (*Hot, error) {
 			h.Close()
 			return nil, err
 		}
-		if len(after) == len(before) {
+		if slices.EqualFunc(after, before, func(a, b Cut) bool { return a.Sum == b.Sum }) {
 			if err := h.holdParts(dir, h, before, parts); err != nil {
 				h.Close()
 				return nil, err
@@ -62,7 +62,7 @@ func openHot(dir string) (*Hot, error) {
 		}
 		h.Close()
 		if try == 100 {
-			return nil, fmt.Errorf("%s grew with each of %d readings", CutsName, try)
+			return nil, fmt.Errorf("%s changed with each of %d readings", CutsName, try)
 		}
 	}
 }
