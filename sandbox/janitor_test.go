@@ -3,6 +3,8 @@ package sandbox
 import (
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // Without a bound a server that is kept busy by 8 callers ran out of descriptors within seconds.
@@ -35,31 +37,30 @@ func TestCallsDoWhatTheJanitorIsBehindWith(t *testing.T) {
 
 // What a call has begun to do for the janitor is done before those go on that take away what it works on.
 func TestSettledIsWhatCallsDoToo(t *testing.T) {
-	j := newJanitor()
-	held, open := make(chan struct{}), make(chan struct{})
-	j.later(func() { close(held); <-open })
-	<-held
-	begun, end, done := make(chan struct{}), make(chan struct{}), atomic.Bool{}
-	j.later(func() { close(begun); <-end; done.Store(true) })
-	for range janitorBound {
-		j.later(func() {})
-	}
-	go func() { j.begin(); j.end() }()
-	<-begun
-	settled := make(chan bool)
-	go func() { j.settle(); settled <- done.Load() }()
-	close(open)
-	for { // until only what the call does is left
-		j.mu.Lock()
-		left := len(j.jobs)
-		j.mu.Unlock()
-		if left == 0 {
-			break
+	synctest.Test(t, func(t *testing.T) {
+		j := newJanitor()
+		held, open := make(chan struct{}), make(chan struct{})
+		j.later(func() { close(held); <-open })
+		<-held
+		begun, end := make(chan struct{}), make(chan struct{})
+		j.later(func() { close(begun); <-end })
+		for range janitorBound {
+			j.later(func() {})
 		}
-	}
-	close(end)
-	if !<-settled {
-		t.Error("it was settled before the call had done its job")
-	}
-	j.close()
+		go func() { j.begin(); j.end() }()
+		<-begun
+		settled := make(chan struct{})
+		go func() { j.settle(); close(settled) }()
+		close(open)
+		time.Sleep((janitorBound + 2) * janitorDelay) // all that is left is what the call does
+		synctest.Wait()
+		select {
+		case <-settled:
+			t.Error("it was settled before the call had done its job")
+		default:
+		}
+		close(end)
+		<-settled
+		j.close()
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,13 +38,14 @@ func TestSealingLeavesSpaceToTheCallsThatRunMeanwhile(t *testing.T) {
 	before, least := free(), make(chan int64)
 	ended := make(chan struct{})
 	go func() {
-		n := before
+		n, look := before, time.NewTicker(time.Millisecond)
+		defer look.Stop()
 		for {
 			select {
 			case <-ended:
 				least <- n
 				return
-			default:
+			case <-look.C:
 				n = min(n, free())
 			}
 		}
