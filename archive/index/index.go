@@ -128,7 +128,7 @@ func Forget(dir string) error {
 		return err
 	}
 	path := filepath.Join(dir, FileName)
-	return removeAll(path, path+"-journal", path+".new", path+".new-journal")
+	return removeAll(path, path+"-journal", path+"-wal", path+"-shm", path+".new", path+".new-journal")
 }
 
 // unfit tells whether an index is to be made anew.
