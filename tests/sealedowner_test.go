@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Root seals and prunes the record of another user as that user, who can go on with it, and root follows no link of theirs.
-func TestRootSealsTheRecordOfAUserAsThatUser(t *testing.T) {
+// Root seals, prunes and repairs the record of another user as that user, who can go on with it, and root follows no link of theirs.
+func TestRootWorksOnTheRecordOfAUserAsThatUser(t *testing.T) {
 	needRoot(t)
 	const uid = 12345
 	p := userPlace(t, uid, "")
@@ -52,6 +52,14 @@ func TestRootSealsTheRecordOfAUserAsThatUser(t *testing.T) {
 	}
 	p.archived(0)
 	p.archived(0, "prune", "--keep", "22mo", "--yes")
+	for _, derived := range []string{"ledger.cuts", "hashes", "ids"} {
+		if err := os.Remove(filepath.Join(p.data, derived)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := p.query("verify", "--repair-derived"); got.code != 0 {
+		t.Errorf("status %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
 	each(func(path string, info fs.FileInfo) error {
 		if owner := info.Sys().(*syscall.Stat_t).Uid; owner != uid {
 			t.Errorf("%s is of uid %d", path, owner)

@@ -12,20 +12,29 @@ import (
 	"toolrun/archive/ledger"
 )
 
-// openToSeal opens the data directory to seal or prune in it. Where root does so for a user it is done as that user: what root
-// writes anew the user could not read or append to any more, and root would follow links that the user set.
+// openToSeal opens the data directory to seal or prune in it, as its owner.
 func (a *app) openToSeal() (*archive.Dir, error) {
-	path, err := a.dataDir()
-	if err != nil {
+	if err := a.becomeOwner(); err != nil {
 		return nil, err
 	}
-	var st unix.Stat_t
-	if os.Geteuid() == 0 && unix.Lstat(filepath.Join(path, ledger.FileName), &st) == nil && st.Uid != 0 {
-		if err := become(int(st.Uid), int(st.Gid)); err != nil {
-			return nil, fmt.Errorf("%w: seal as its owner, uid %d: %w", archive.ErrUnusable, st.Uid, err)
-		}
-	}
 	return a.openForWriting()
+}
+
+// becomeOwner makes root the user whose ledger it is, for files that are written anew: those of root the user could not read or
+// append to any more, and root would follow links that the user set.
+func (a *app) becomeOwner() error {
+	path, err := a.dataDir()
+	if err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	if os.Geteuid() != 0 || unix.Lstat(filepath.Join(path, ledger.FileName), &st) != nil || st.Uid == 0 {
+		return nil
+	}
+	if err := become(int(st.Uid), int(st.Gid)); err != nil {
+		return fmt.Errorf("%w: work as its owner, uid %d: %w", archive.ErrUnusable, st.Uid, err)
+	}
+	return nil
 }
 
 // become gives up root for good, on all threads.

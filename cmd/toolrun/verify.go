@@ -80,6 +80,11 @@ func (a *app) keptNotes(files []string) (kept []audit.Kept, err error) {
 }
 
 func (a *app) verifyData(ctx context.Context, options audit.Options, repair bool) error {
+	if repair {
+		if err := a.becomeOwner(); err != nil {
+			return err
+		}
+	}
 	d, err := a.openForReading()
 	if err != nil {
 		return err
