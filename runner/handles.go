@@ -30,10 +30,11 @@ type handles struct {
 
 func newHandles(most int) *handles { return &handles{most: most, perTool: make(map[string]int)} }
 
-// Descriptors: what a program or a call takes at most (on cgroup v1, at a terminal), and what the rest of a server does.
+// Descriptors: what a program or a call takes at most (on cgroup v1, at a terminal), and what the rest of a server does, with
+// what its boxes keep and what ended calls have left to be cleared away.
 const (
 	programFDs = 32
-	serverFDs  = 256
+	serverFDs  = 1280
 )
 
 // openPrograms is how many programs may be open at a time: as many as calls may wait, and no more than leaves descriptors

@@ -38,7 +38,7 @@ type Box struct {
 	lanes    []*lane         // not in use
 	ready    *room           // made ahead, nil: none
 	groups   []*cgroup.Group // renewed, for the next calls
-	expiry   *time.Timer     // of ready and groups
+	expiry   *time.Timer     // of ready, groups and lanes
 	expiring sync.Mutex
 	closed   bool
 }
@@ -215,10 +215,9 @@ func (b *Box) Close() {
 	b.expire()
 	b.host.janitor.settle() // what it may be making for this box just now
 	b.unbuild()
-	for _, l := range b.lanes {
-		l.close()
+	for len(b.lanes) > 0 {
+		b.popLane().close()
 	}
-	b.lanes = nil
 }
 
 // has tells whether a wall or limit can be put up here.
@@ -277,6 +276,7 @@ func (b *Box) newGroup() (*cgroup.Group, error) {
 	if k := len(b.groups); k > 0 {
 		g := b.groups[k-1]
 		b.groups = b.groups[:k-1]
+		b.host.unkeep(1)
 		b.mu.Unlock()
 		return g, nil
 	}
@@ -291,7 +291,7 @@ func (b *Box) giveGroup(g *cgroup.Group) {
 		return
 	}
 	b.mu.Lock()
-	keep := !b.closed && len(b.groups) < cap(b.groups)
+	keep := !b.closed && len(b.groups) < cap(b.groups) && b.host.mayKeep()
 	if keep {
 		b.groups = append(b.groups, g)
 		b.touch()
@@ -315,6 +315,24 @@ const readyFor = time.Second
 // calls at a time had is given back, so that a busy minute leaves nothing behind.
 const kept = 8
 
+// keptInAll is how many rooms, groups and lanes all boxes keep together, a box's only lane aside: with many tools in use
+// each box's own would take thousands of descriptors. Where few files may be open it is fewer: one for each keptFiles.
+const (
+	keptInAll = 32
+	keptFiles = 128
+)
+
+// mayKeep takes a place of keptInAll; whoever got one owes unkeep.
+func (h *Host) mayKeep() bool {
+	if h.kept.Add(1) > h.mostKept {
+		h.kept.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (h *Host) unkeep(n int) { h.kept.Add(int64(-n)) }
+
 // touch puts off the expiry. b.mu is held.
 func (b *Box) touch() {
 	if b.expiry == nil {
@@ -329,6 +347,7 @@ func (b *Box) takeRoom() (r *room, ahead bool, err error) {
 	b.mu.Lock()
 	if r = b.ready; r != nil {
 		b.ready = nil
+		b.host.unkeep(1)
 	}
 	b.mu.Unlock()
 	if r != nil {
@@ -343,16 +362,18 @@ func (b *Box) refill() {
 	b.mu.Lock()
 	full := b.ready != nil || b.closed
 	b.mu.Unlock()
-	if full {
+	if full || !b.host.mayKeep() {
 		return
 	}
 	r, err := b.newRoom()
 	if err != nil {
+		b.host.unkeep(1)
 		return // the next call makes its own, and reports what is wrong
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ready != nil || b.closed {
+		b.host.unkeep(1)
 		b.host.janitor.later(r.remove)
 		return
 	}
@@ -360,13 +381,20 @@ func (b *Box) refill() {
 	b.touch()
 }
 
-// expire removes the room that was made ahead, and the groups.
+// expire removes the room that was made ahead, the groups, and the lanes but for one.
 func (b *Box) expire() {
 	b.expiring.Lock() // Close waits for one that is under way
 	defer b.expiring.Unlock()
 	b.mu.Lock()
 	r, groups := b.ready, b.groups
 	b.ready, b.groups = nil, make([]*cgroup.Group, 0, kept)
+	b.host.unkeep(len(groups))
+	if r != nil {
+		b.host.unkeep(1)
+	}
+	for len(b.lanes) > 1 {
+		b.popLane().close()
+	}
 	b.mu.Unlock()
 	if r != nil {
 		r.kill()
@@ -383,22 +411,35 @@ func (b *Box) expire() {
 
 func (b *Box) takeLane() (*lane, error) {
 	b.mu.Lock()
-	if k := len(b.lanes); k > 0 {
-		l := b.lanes[k-1]
-		b.lanes = b.lanes[:k-1]
-		b.mu.Unlock()
-		return l, nil
+	if len(b.lanes) > 0 {
+		defer b.mu.Unlock()
+		return b.popLane(), nil
 	}
 	b.mu.Unlock()
 	return b.newLane()
 }
 
+// popLane takes a lane of those that are kept. b.mu is held.
+func (b *Box) popLane() *lane {
+	last := len(b.lanes) - 1
+	l := b.lanes[last]
+	b.lanes = b.lanes[:last]
+	if last > 0 {
+		b.host.unkeep(1)
+	}
+	return l
+}
+
 func (b *Box) giveLane(l *lane) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed || len(b.lanes) >= kept {
+	first := len(b.lanes) == 0
+	if b.closed || len(b.lanes) >= kept || !first && !b.host.mayKeep() {
 		l.close()
 		return
 	}
 	b.lanes = append(b.lanes, l)
+	if !first {
+		b.touch()
+	}
 }

@@ -46,6 +46,9 @@ type Host struct {
 	nets  []*network // empty network namespaces, ready for one call
 	sweep sync.WaitGroup
 
+	kept     atomic.Int64 // rooms, groups and lanes that boxes keep for their next calls
+	mostKept int64
+
 	lingering sync.WaitGroup // rooms whose init takes long to end
 
 	janitor *janitor
@@ -72,6 +75,11 @@ func (h *Host) open() (err error) {
 	if h.outer, err = outerUserNS(); err != nil {
 		return err
 	}
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return fmt.Errorf("read rlimit.nofile: %w", err)
+	}
+	h.mostKept = int64(min(keptInAll, files.Cur/keptFiles))
 	if h.ownPidNS, err = unix.Open("/proc/self/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
 		return fmt.Errorf("open own pid namespace: %w", err)
 	}
