@@ -34,45 +34,9 @@ func (d *Dir) repairCuts() error {
 	if free, err := jsonl.Lock(lock, unix.LOCK_EX|unix.LOCK_NB); err != nil || !free {
 		return errors.Join(err, ErrSealing)
 	}
-	seals, err := evidence.Months(d.path)
+	cuts, err := d.sealedCuts()
 	if err != nil {
-		return err
-	}
-	hot, err := ledger.OpenHot(d.path)
-	if err == nil { // else nobody knows what is hot
-		defer hot.Close()
-	}
-	var cuts []ledger.Cut
-	for _, seal := range seals {
-		if err := d.repairSeal(seal); err != nil {
-			return err
-		}
-		p, err := d.months.part(month.Ref{Month: seal.Month, Part: seal.Part})
-		if err != nil {
-			return fmt.Errorf("make %s anew: %w", ledger.CutsName, err)
-		}
-		if p.SHA256 != seal.Manifest {
-			return fmt.Errorf("make %s anew: %w: %q is not the manifest that was sealed", ledger.CutsName, ErrContradiction, p.Name(month.ManifestFile))
-		}
-		if len(p.Ranges) == 0 {
-			continue
-		}
-		if p.Pruned && hot != nil {
-			back, err := putBack(p, hot)
-			if err != nil {
-				return fmt.Errorf("make %s anew: %w", ledger.CutsName, err)
-			}
-			if back {
-				continue
-			}
-		}
-		first, err := firstOf(p)
-		if err != nil {
-			return fmt.Errorf("make %s anew: %w", ledger.CutsName, err)
-		}
-		cut := p.Cut(hex.EncodeToString(first.Hash[:]), first.Length)
-		cuts = slices.DeleteFunc(cuts, func(c ledger.Cut) bool { return overlap(&c, &cut) }) // of a pruned part
-		cuts = append(cuts, cut)
+		return fmt.Errorf("make %s anew: %w", ledger.CutsName, err)
 	}
 	have, err := ledger.ReadCuts(d.path)
 	same := func(a, b ledger.Cut) bool {
@@ -82,6 +46,50 @@ func (d *Dir) repairCuts() error {
 		return nil
 	}
 	return ledger.WriteCuts(d.path, cuts)
+}
+
+// sealedCuts are the cuts of the parts whose seals were signed.
+func (d *Dir) sealedCuts() (cuts []ledger.Cut, err error) {
+	seals, err := evidence.Months(d.path)
+	if err != nil {
+		return nil, err
+	}
+	hot, err := ledger.OpenHot(d.path)
+	if err == nil { // else nobody knows what is hot
+		defer hot.Close()
+	}
+	for _, seal := range seals {
+		if err := d.repairSeal(seal); err != nil {
+			return nil, err
+		}
+		p, err := d.months.part(month.Ref{Month: seal.Month, Part: seal.Part})
+		if err != nil {
+			return nil, err
+		}
+		if p.SHA256 != seal.Manifest {
+			return nil, fmt.Errorf("%w: %q is not the manifest that was sealed", ErrContradiction, p.Name(month.ManifestFile))
+		}
+		if len(p.Ranges) == 0 {
+			continue
+		}
+		if p.Pruned && hot != nil {
+			back, err := putBack(p, hot)
+			if err != nil {
+				return nil, err
+			}
+			if back {
+				continue
+			}
+		}
+		first, err := firstOf(p)
+		if err != nil {
+			return nil, err
+		}
+		cut := p.Cut(hex.EncodeToString(first.Hash[:]), first.Length)
+		cuts = slices.DeleteFunc(cuts, func(c ledger.Cut) bool { return overlap(&c, &cut) }) // of a pruned part
+		cuts = append(cuts, cut)
+	}
+	return cuts, nil
 }
 
 // repairSeal puts the signed note of a part beside its manifest again.
