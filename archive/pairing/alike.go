@@ -46,7 +46,8 @@ func Alike(list []*transcript.Transcript) func(*ledger.Row) bool {
 	}
 }
 
-// inputHash is the input_hash of a call's row where its secrets, if there are any, have a known shape.
+// inputHash is the input_hash of a call's row where its secrets, if there are any, have a known shape, and RFC 8785 carries its
+// numbers: others keep their digits in a row.
 func inputHash(c *transcript.Call) string {
 	args := c.Args
 	if args == nil {
