@@ -117,8 +117,12 @@ func (x *Index) update(ctx context.Context, d *archive.Dir, r Range) error {
 	return err
 }
 
-// Forget removes the index of a data directory, and with it what it has of pruned months.
+// Forget removes the index of a data directory, and with it what it has of pruned months, and what somebody changed in it.
 func Forget(dir string) error {
+	path := filepath.Join(dir, FileName)
+	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+		return removeAll(path + ".new")
+	}
 	lock, err := jsonl.OpenAppend(filepath.Join(dir, LockName), 0)
 	if err != nil {
 		return err
@@ -127,7 +131,6 @@ func Forget(dir string) error {
 	if _, err := jsonl.Lock(lock, unix.LOCK_EX); err != nil {
 		return err
 	}
-	path := filepath.Join(dir, FileName)
 	return removeAll(path, path+"-journal", path+"-wal", path+"-shm", path+".new", path+".new-journal")
 }
 

@@ -411,8 +411,27 @@ func TestWhatWasLearnedLaterStandsWhereTheRowSaysNothing(t *testing.T) {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	os.Remove(filepath.Join(dir, index.FileName))
-	if got := ask(t, dir, said+" WHERE joined = 1", index.Filter{}); got != "call_0|2|b|5|1\ncall_1|7|own|5|1\ncall_3|2|a|5|1" {
+	const learned = "call_0|2|b|5|1\ncall_1|7|own|5|1\ncall_3|2|a|5|1"
+	if got := ask(t, dir, said+" WHERE joined = 1", index.Filter{}); got != learned {
 		t.Error(got)
+	}
+	file := filepath.Join(dir, joins.FileName)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := append([]byte("no join\n"), text...)
+	if err := os.WriteFile(file, bad, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second has nothing to load
+		if got := ask(t, dir, said+" WHERE joined = 1", index.Filter{}); !strings.HasPrefix(got, "!joins.jsonl:1: ") || !strings.HasSuffix(got, "\n"+learned) {
+			t.Errorf("with a damaged line:\n%s", got)
+		}
+	}
+	os.Remove(file)
+	if got, want := ask(t, dir, said, index.Filter{}), "call_0|0|<nil>|<nil>|0\ncall_1|7|own|<nil>|0\ncall_2|0|<nil>|<nil>|0\ncall_3|0|<nil>|<nil>|0"; got != want {
+		t.Errorf("%s\nwant, with nothing learned any more\n%s", got, want)
 	}
 }
 

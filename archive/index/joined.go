@@ -21,8 +21,14 @@ func joinsMark(dir string) string {
 // join gives rows what was learned of them later, where they do not say it themselves: those from a place on, or all of them where
 // more was learned. What a row said itself is kept in own, so that what is learned anew takes the place of what was learned.
 func (l *load) join(s *state, mark string, from int64) error {
+	const of = "turn, model, provider, input_tokens, output_tokens, estimated_cost_usd"
 	if s.joins != mark {
 		from = 0
+		// What was learned before may be gone.
+		if err := exec(l.db, "UPDATE tool_calls SET ("+of+", joined) = ("+"o.turn, o.model, o.provider, o.input_tokens, o.output_tokens, o.estimated_cost_usd, 0) FROM own o WHERE o.place = tool_calls.rowid",
+			"DELETE FROM own"); err != nil {
+			return err
+		}
 		if err := l.loadJoins(); err != nil {
 			return err
 		}
@@ -31,7 +37,6 @@ func (l *load) join(s *state, mark string, from int64) error {
 	if s.joins == "" {
 		return nil
 	}
-	const of = "turn, model, provider, input_tokens, output_tokens, estimated_cost_usd"
 	for _, statement := range []string{
 		`INSERT OR IGNORE INTO own SELECT c.rowid, c.turn, c.model, c.provider, c.input_tokens, c.output_tokens, c.estimated_cost_usd
 			FROM tool_calls c JOIN joins j ON j.tool_call_id = c.tool_call_id WHERE c.rowid >= ?`,
@@ -54,13 +59,27 @@ func (l *load) join(s *state, mark string, from int64) error {
 	return nil
 }
 
-// loadJoins takes over joins.jsonl. Its damaged lines are named by who reads it, which is every question about rows.
+// loadJoins takes over joins.jsonl. Its damaged lines stand before those of the ledger.
 func (l *load) loadJoins() error {
-	all, err := joins.Load(l.d.Path(), nil)
+	var lines []damaged
+	all, err := joins.Load(l.d.Path(), func(err error) {
+		var bad *Damage
+		if errors.As(err, &bad) {
+			lines = append(lines, damaged{int64(-bad.Line), bad})
+		}
+	})
 	if err != nil {
 		return err
 	}
-	if err := exec(l.db, "DELETE FROM joins"); err != nil {
+	if err := exec(l.db, "DELETE FROM joins", "DELETE FROM damaged WHERE file = '"+joins.FileName+"'"); err != nil {
+		return err
+	}
+	w, err := newWriter(l.db, l.d.Path())
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	if err := w.write(&batch{damage: lines}); err != nil {
 		return err
 	}
 	stmt, _, err := l.db.Prepare("INSERT INTO joins VALUES (?, ?, ?, ?, ?, ?, ?)")
