@@ -173,7 +173,7 @@ func TestEveryDamageIsNamed(t *testing.T) {
 		"a trace is a folder":       {func(p *place) { os.Remove(p.trace()); os.Mkdir(p.trace(), 0o700) }, "RUN_UNREADABLE runs:0"},
 		"a trace is gone":           {func(p *place) { os.Remove(p.trace()) }, "RUN_MISSING runs:0 1 2 3 4"},
 		"a file that is no trace":   {func(p *place) { os.WriteFile(p.trace()+".swp", nil, 0o600) }, "RUN_UNREADABLE runs:0"},
-		"a line of joins.jsonl": {func(p *place) { os.WriteFile(filepath.Join(p.dir, "joins.jsonl"), []byte("none\n"), 0o600) }, "JOIN_DAMAGED joins.jsonl:1"},
+		"a line of joins.jsonl":     {func(p *place) { os.WriteFile(filepath.Join(p.dir, "joins.jsonl"), []byte("none\n"), 0o600) }, "JOIN_DAMAGED joins.jsonl:1"},
 		"a dead run is not closed": {func(p *place) {
 			d := p.open()
 			defer d.Close()
