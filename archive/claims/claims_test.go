@@ -115,6 +115,52 @@ func TestClaimsAreMarkedByTheRows(t *testing.T) {
 	}
 }
 
+// A poll that worked is no test that passed: how a program that stays ended, its own row says, and only when it has ended.
+func TestOfAProgramThatStaysItsOwnRowCounts(t *testing.T) {
+	session := func(exits ...int) ([]*ledger.Row, claims.Content) {
+		list := []call{{"pytest_start", `{}`, "", 0, ""}, {"pytest_poll", `{"handle":"h"}`, "", 0, "3 passed"}}
+		for _, exit := range exits {
+			list = append(list, call{"pytest_start", `{}`, `["pytest","-q"]`, exit, "3 passed"})
+		}
+		list = append(list, call{"pytest_poll", `{"handle":"h"}`, "", 0, ""}, call{"pytest_list", `{}`, "", 0, ""}, call{"pytest_stop", `{"handle":"h"}`, "", 1, ""})
+		all, content := rows(list)
+		for _, row := range all {
+			if row.Argv.String() != `["pytest","-q"]` {
+				row.Argv, row.ExitCode = redact.JSON{}, nil
+				continue
+			}
+			start := redact.Plain("c0")
+			row.Flags, row.ParentCallID = []string{ledger.FlagProcess}, &start
+		}
+		return all, content
+	}
+	for _, c := range []struct {
+		exits   []int
+		message string
+		want    claims.Mark
+	}{
+		{[]int{0}, "All tests pass.", claims.Supported},
+		{[]int{0}, "All 3 tests pass.", claims.Supported},
+		{[]int{1}, "All tests pass.", claims.Contradicted},
+		{[]int{1}, "All green.", claims.Contradicted},
+		{[]int{1}, "The tests failed.", claims.Supported},
+		{[]int{1}, "The tests exited with code 1.", claims.Supported},
+		{[]int{1}, "I used pytest_poll: the tests pass.", claims.Contradicted},
+		{[]int{1}, "I used `pytest_poll`, and it passed.", claims.Contradicted},
+		{[]int{1}, "I used pytest_poll twice.", claims.Supported},
+		{nil, "All tests pass.", claims.WithoutEvidence},
+		{nil, "The tests failed.", claims.WithoutEvidence},
+		{nil, "The tests exited with code 0.", claims.WithoutEvidence},
+		{nil, "I ran the tests.", claims.Supported},
+	} {
+		all, content := session(c.exits...)
+		list := claims.Judge(c.message, all, []string{"pytest_list", "pytest_poll", "pytest_start", "pytest_stop"}, content)
+		if len(list) != 1 || list[0].Mark != c.want {
+			t.Errorf("exit %v: %q: %+v, want %s", c.exits, c.message, list, c.want)
+		}
+	}
+}
+
 func TestWhatIsNoClaimIsNotJudged(t *testing.T) {
 	all, content := rows(nothing)
 	for _, message := range []string{

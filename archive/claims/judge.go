@@ -15,17 +15,15 @@ import (
 func judge(s *statement, rows []*ledger.Row, content Content) Claim {
 	c := Claim{Sentence: s.text, Mark: Supported}
 	var whys []string
+	p := programsOf(rows)
 	for _, sub := range parts(s.subjects, rows, content) {
-		var of []*ledger.Row
-		for _, row := range rows {
-			if sub.is(row, content) {
-				of = append(of, row)
-				if !slices.Contains(c.Rows, row) {
-					c.Rows = append(c.Rows, row)
-				}
+		of := p.evidence(s, sub, rows, content)
+		for _, row := range of {
+			if !slices.Contains(c.Rows, row) {
+				c.Rows = append(c.Rows, row)
 			}
 		}
-		mark, why := weigh(s, sub, of, content)
+		mark, why := weigh(s, sub, of, p, content)
 		if rank[mark] > rank[c.Mark] {
 			c.Mark, whys = mark, nil
 		}
@@ -58,7 +56,7 @@ func parts(subjects []subject, rows []*ledger.Row, content Content) (list []subj
 var rank = map[Mark]int{Supported: 0, WithoutEvidence: 1, Contradicted: 2}
 
 // weigh marks a statement about one subject by its rows.
-func weigh(s *statement, sub subject, rows []*ledger.Row, content Content) (Mark, string) {
+func weigh(s *statement, sub subject, rows []*ledger.Row, p *programs, content Content) (Mark, string) {
 	var started []*ledger.Row
 	for _, row := range rows {
 		if row.Status != ledger.StatusBlocked {
@@ -71,17 +69,24 @@ func weigh(s *statement, sub subject, rows []*ledger.Row, content Content) (Mark
 	if len(started) == 0 {
 		return WithoutEvidence, fmt.Sprintf("%s: nothing was started, the only such calls were refused", sub.what)
 	}
-	last := started[len(started)-1]
+	last := p.last(started)
+	open := slices.IndexFunc(started, p.open)
+	unknown := func(row *ledger.Row) (Mark, string) {
+		return WithoutEvidence, fmt.Sprintf("%s started a program that has %s", row.ToolCallID, p.end(row))
+	}
 	if len(started) < s.times {
-		return WithoutEvidence, fmt.Sprintf("%s ran %d times, not %d; the last, %s, ended with %s", sub.what, len(started), s.times, last.ToolCallID, ended(last))
+		return WithoutEvidence, fmt.Sprintf("%s ran %d times, not %d; the last, %s, ended with %s", sub.what, len(started), s.times, last.ToolCallID, p.end(last))
 	}
 	if s.exit != "" {
 		for _, row := range started {
-			if ended(row) == "exit code "+s.exit {
-				return Supported, fmt.Sprintf("%s: %s", row.ToolCallID, ended(row))
+			if p.end(row) == "exit code "+s.exit {
+				return Supported, fmt.Sprintf("%s: %s", row.ToolCallID, p.end(row))
 			}
 		}
-		return Contradicted, fmt.Sprintf("no such call ended with exit code %s; the last, %s, with %s", s.exit, last.ToolCallID, ended(last))
+		if open >= 0 {
+			return unknown(started[open])
+		}
+		return Contradicted, fmt.Sprintf("no such call ended with exit code %s; the last, %s, with %s", s.exit, last.ToolCallID, p.end(last))
 	}
 	good := func(row *ledger.Row) bool { return row.Status == ledger.StatusSuccess }
 	says := s.says
@@ -92,28 +97,33 @@ func weigh(s *statement, sub subject, rows []*ledger.Row, content Content) (Mark
 	case failed, both:
 		bad := slices.IndexFunc(started, func(row *ledger.Row) bool { return !good(row) })
 		switch {
+		case bad < 0 && open >= 0:
+			return unknown(started[open])
 		case bad < 0 && says == both:
-			return WithoutEvidence, fmt.Sprintf("no such call failed; the last, %s, ended with %s", last.ToolCallID, ended(last))
+			return WithoutEvidence, fmt.Sprintf("no such call failed; the last, %s, ended with %s", last.ToolCallID, p.end(last))
 		case bad < 0:
-			return Contradicted, fmt.Sprintf("no such call failed; the last, %s, ended with %s", last.ToolCallID, ended(last))
+			return Contradicted, fmt.Sprintf("no such call failed; the last, %s, ended with %s", last.ToolCallID, p.end(last))
 		case says == failed:
-			return Supported, fmt.Sprintf("%s: %s", started[bad].ToolCallID, ended(started[bad]))
+			return Supported, fmt.Sprintf("%s: %s", started[bad].ToolCallID, p.end(started[bad]))
 		}
 	case succeeded:
-		if i := slices.IndexFunc(started, good); sub.any && i >= 0 {
-			return Supported, fmt.Sprintf("%s: %s", started[i].ToolCallID, ended(started[i]))
+		if i := slices.IndexFunc(started, func(row *ledger.Row) bool { return good(row) && !p.open(row) }); sub.any && i >= 0 {
+			return Supported, fmt.Sprintf("%s: %s", started[i].ToolCallID, p.end(started[i]))
+		}
+		if p.open(last) {
+			return unknown(last)
 		}
 		if !good(last) {
-			return Contradicted, fmt.Sprintf("the last such call, %s, ended with %s", last.ToolCallID, ended(last))
+			return Contradicted, fmt.Sprintf("the last such call, %s, ended with %s", last.ToolCallID, p.end(last))
 		}
 		if Masked(last) && scripted(last, content) {
-			return WithoutEvidence, fmt.Sprintf("%s: %s, which may be that of the last command of its script only", last.ToolCallID, ended(last))
+			return WithoutEvidence, fmt.Sprintf("%s: %s, which may be that of the last command of its script only", last.ToolCallID, p.end(last))
 		}
 	}
 	if mark, why := s.counts(started, content); mark != Supported {
 		return mark, why
 	}
-	return Supported, fmt.Sprintf("%s: %s", last.ToolCallID, ended(last))
+	return Supported, fmt.Sprintf("%s: %s", last.ToolCallID, p.end(last))
 }
 
 // ended is how an attempt ended, in words.

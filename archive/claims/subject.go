@@ -13,6 +13,7 @@ import (
 type subject struct {
 	what string
 	is   func(*ledger.Row, Content) bool
+	tool string // the name of a tool, or a command, where the sentence has one
 
 	itself     bool // the word for it says that it worked
 	any        bool // one call that worked is enough, whatever later ones did
@@ -138,11 +139,11 @@ func commandsOf(text string, ends bool, tools []string) (list []subject) {
 			continue // the name of a file, or of something else
 		}
 		seen[command] = true
-		list = append(list, subject{what: "`" + command + "`", is: func(row *ledger.Row, _ Content) bool { return isCommand(row, command) }})
+		list = append(list, subject{what: "`" + command + "`", tool: command, is: func(row *ledger.Row, _ Content) bool { return isCommand(row, command) }})
 	}
 	for _, tool := range tools {
 		if len(tool) > 3 && strings.ContainsAny(tool, "_-.") && !seen[tool] && regexp.MustCompile(`(?:^|[^\w-])`+regexp.QuoteMeta(tool)+`(?:$|[^\w-])`).MatchString(text) {
-			list = append(list, subject{what: tool, is: func(row *ledger.Row, _ Content) bool { return row.ToolName.String() == tool }})
+			list = append(list, subject{what: tool, tool: tool, is: func(row *ledger.Row, _ Content) bool { return row.ToolName.String() == tool }})
 		}
 	}
 	return list
