@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -30,6 +31,41 @@ func TestCheckScoresAFlatHistory(t *testing.T) {
 	out, status := x.toolrun(t, "check", "--json") // rulesOf reads each line as JSON, which has no NaN
 	if got := rulesOf(t, out); got != "unusual_duration unusual_output unusual_failure" || status != 3 {
 		t.Errorf("status %d: %s\n%s", status, got, out)
+	}
+}
+
+// What a tool runs, and whether somebody is asked, may change while its name and its schema stay: then the session goes on with
+// another tool.
+func TestCheckTellsWhatChangedInADefinition(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "")
+	call := func(command, approval string) {
+		p.writeCatalog(fmt.Sprintf("[tools.tests]\ncommand = [%s]\nrisk = \"READ\"\napproval = %q\n[tools.other]\ncommand = [\"true\"]\nrisk = \"READ\"\n", command, approval))
+		for _, tool := range []string{"tests", "other"} {
+			p.run("call", tool, "--session", "s")
+		}
+	}
+	call(`"false"`, "deny")
+	call(`"false"`, "deny") // another run under the same catalog
+	if out := p.query("check", "--session", "s", "--json").stdout; strings.Contains(out, "definition_changed") {
+		t.Error(out)
+	}
+	call(`"echo", "3 passed"`, "auto")
+	var told []string
+	for line := range strings.Lines(p.query("check", "--session", "s", "--json").stdout) {
+		var f struct {
+			Rule, Text string
+			Tool       string `json:"tool_name"`
+		}
+		if err := json.Unmarshal([]byte(line), &f); err != nil {
+			t.Fatal(err)
+		}
+		if f.Rule == "definition_changed" {
+			told = append(told, f.Tool+" "+f.Text)
+		}
+	}
+	if len(told) != 1 || !strings.HasPrefix(told[0], "tests ") || !strings.Contains(told[0], `approval: "deny" -> "auto"; command: ["false"] -> ["echo","3 passed"]`) {
+		t.Errorf("%q", told)
 	}
 }
 

@@ -19,29 +19,30 @@ import (
 
 // Rules, by the names that config.toml and the output have for them.
 const (
-	SessionErrors   = "session_errors"
-	Repeats         = "repeats"
-	SessionCost     = "session_cost"
-	SlowCall        = "slow_call"
-	Autonomous      = "autonomous"
-	AutonomousNight = "autonomous_at_night"
-	UnknownTool     = "unknown_tool"
-	SameInput       = "same_input"
-	CatalogChanged  = "catalog_changed"
-	SchemaChanged   = "schema_changed"
-	ProgramChanged  = "program_changed"
-	WallMissing     = "wall_missing"
-	SecretInOutput  = "secret_in_output"
-	ClockStep       = "clock_step"
-	OpenCall        = "open_call"
-	UnusualDuration = "unusual_duration"
-	UnusualOutput   = "unusual_output"
-	UnusualFailure  = "unusual_failure"
+	SessionErrors     = "session_errors"
+	Repeats           = "repeats"
+	SessionCost       = "session_cost"
+	SlowCall          = "slow_call"
+	Autonomous        = "autonomous"
+	AutonomousNight   = "autonomous_at_night"
+	UnknownTool       = "unknown_tool"
+	SameInput         = "same_input"
+	CatalogChanged    = "catalog_changed"
+	SchemaChanged     = "schema_changed"
+	DefinitionChanged = "definition_changed"
+	ProgramChanged    = "program_changed"
+	WallMissing       = "wall_missing"
+	SecretInOutput    = "secret_in_output"
+	ClockStep         = "clock_step"
+	OpenCall          = "open_call"
+	UnusualDuration   = "unusual_duration"
+	UnusualOutput     = "unusual_output"
+	UnusualFailure    = "unusual_failure"
 )
 
 // Rules is all of them.
 var Rules = []string{SessionErrors, Repeats, SessionCost, SlowCall, Autonomous, AutonomousNight, UnknownTool, SameInput, CatalogChanged, SchemaChanged,
-	ProgramChanged, WallMissing, SecretInOutput, ClockStep, OpenCall, UnusualDuration, UnusualOutput, UnusualFailure}
+	DefinitionChanged, ProgramChanged, WallMissing, SecretInOutput, ClockStep, OpenCall, UnusualDuration, UnusualOutput, UnusualFailure}
 
 // Anomaly is one finding.
 type Anomaly struct {
@@ -63,12 +64,13 @@ var Columns = []string{"tool_call_id", "session_id", "tool_name", "risk_class", 
 
 // Checker takes rows in the order of seq.
 type Checker struct {
-	limits Limits
-	zone   *time.Location
-	now    time.Time
-	cost   func(*ledger.Row) (usd float64, known bool)
-	inputs func(*ledger.Row) (marks int)
-	found  []Anomaly
+	limits  Limits
+	zone    *time.Location
+	now     time.Time
+	cost    func(*ledger.Row) (usd float64, known bool)
+	inputs  func(*ledger.Row) (marks int)
+	changes func(from, to string) []string
+	found   []Anomaly
 
 	sessions map[string]*session
 	tools    map[string]*tool
@@ -83,13 +85,15 @@ type Options struct {
 	Now    time.Time
 	// Cost gives what a row cost, its own value or one that was learned later; nil: its own.
 	Cost func(*ledger.Row) (usd float64, known bool)
+	// Changes tells what changed between two definitions, by their hashes, as far as that is known; nil: it is not.
+	Changes func(from, to string) []string
 	// InputMarks gives how many marks stand in the stored arguments; nil: in their summary.
 	InputMarks func(*ledger.Row) int
 }
 
 // New makes a checker.
 func New(o Options) *Checker {
-	c := &Checker{limits: o.Limits, zone: o.Zone, now: o.Now, cost: o.Cost, inputs: o.InputMarks, sessions: map[string]*session{}, tools: map[string]*tool{}, texts: map[string]string{}}
+	c := &Checker{limits: o.Limits, zone: o.Zone, now: o.Now, cost: o.Cost, inputs: o.InputMarks, changes: o.Changes, sessions: map[string]*session{}, tools: map[string]*tool{}, texts: map[string]string{}}
 	if c.cost == nil {
 		c.cost = func(row *ledger.Row) (float64, bool) {
 			if row.EstimatedCostUSD == nil {
@@ -100,6 +104,9 @@ func New(o Options) *Checker {
 	}
 	if c.inputs == nil {
 		c.inputs = func(row *ledger.Row) int { return strings.Count(row.InputSummary.String(), redact.Mark) }
+	}
+	if c.changes == nil {
+		c.changes = func(string, string) []string { return nil }
 	}
 	return c
 }
@@ -140,7 +147,7 @@ func (c *Checker) Add(row *ledger.Row) {
 	right := c.clock(row)
 	s := c.sessions[row.SessionID.String()]
 	if s == nil {
-		s = &session{schemas: map[string]string{}}
+		s = &session{tools: map[string]declared{}}
 		c.sessions[row.SessionID.String()] = s
 	}
 	c.session(s, row)

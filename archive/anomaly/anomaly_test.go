@@ -25,7 +25,7 @@ func ledgerOf(n int, change func(i int, row *ledger.Row)) (rows []*ledger.Row) {
 		code, exe := 0, redact.Plain("/usr/bin/true")
 		row := &ledger.Row{
 			ToolCallID: redact.Plain(fmt.Sprint("call_", i)), SessionID: redact.Plain("s"), ToolName: redact.Plain("echo"), RiskClass: "READ", Status: ledger.StatusSuccess, Outcome: ledger.OutcomeOK,
-			Attempt: 1, DurationMS: 10, InputHash: fmt.Sprint(i), OutputBytes: 10, Seq: int64(i), RunID: "r", CatalogSHA256: "c", SchemaSHA256: "s", Known: true, ExitCode: &code,
+			Attempt: 1, DurationMS: 10, InputHash: fmt.Sprint(i), OutputBytes: 10, Seq: int64(i), RunID: "r", CatalogSHA256: "c", SchemaSHA256: "s", DefinitionSHA256: "d", Known: true, ExitCode: &code,
 			ExePath: &exe, ExeSHA256: "e", Enforced: walls,
 		}
 		at := noon.Add(time.Duration(i) * time.Second)
@@ -164,9 +164,14 @@ func TestEachRuleFindsItsCaseAndNothingElse(t *testing.T) {
 				row.RunID, row.CatalogSHA256, row.SchemaSHA256 = "r2", "c2", "s2"
 			}
 		}},
+		{"schema_changed@3", 6, func(i int, row *ledger.Row) { // a schema is part of the definition
+			if i >= 3 {
+				row.RunID, row.SchemaSHA256, row.DefinitionSHA256 = "r2", "s2", "d2"
+			}
+		}},
 		{"", 6, func(i int, row *ledger.Row) { // another session
 			if i >= 3 {
-				row.SessionID, row.RunID, row.CatalogSHA256, row.SchemaSHA256 = redact.Plain("s2"), "r2", "c2", "s2"
+				row.SessionID, row.RunID, row.CatalogSHA256, row.SchemaSHA256, row.DefinitionSHA256 = redact.Plain("s2"), "r2", "c2", "s2", "d2"
 			}
 		}},
 		{"program_changed@4", 6, func(i int, row *ledger.Row) {

@@ -81,6 +81,8 @@ func TestEachRuleHasACaseAndANearMiss(t *testing.T) {
 			from(2, func(r *ledger.Row) { r.RunID = "r2" })}, // another run under the same catalog
 		anomaly.SchemaChanged: {4, from(2, func(r *ledger.Row) { r.SchemaSHA256 = "s2" }),
 			from(2, func(r *ledger.Row) { r.SchemaSHA256, r.ToolName = "s2", redact.Plain("other") })}, // of another tool
+		anomaly.DefinitionChanged: {4, from(2, func(r *ledger.Row) { r.RunID, r.DefinitionSHA256 = "r2", "d2" }),
+			from(2, func(r *ledger.Row) { r.RunID, r.DefinitionSHA256, r.ToolName = "r2", "d2", redact.Plain("other") })}, // of another tool
 		anomaly.ProgramChanged: {4, from(2, func(r *ledger.Row) { r.ExeSHA256 = "e2" }),
 			from(2, func(r *ledger.Row) { exe := redact.Plain("/usr/bin/false"); r.ExeSHA256, r.ExePath = "e2", &exe })}, // another program
 		anomaly.WallMissing:    {2, from(1, without("seccomp")), from(1, without("ns.net", "notty", "proxy"))}, // what a declaration may ask for

@@ -1,6 +1,10 @@
 package anomaly
 
-import "toolrun/archive/ledger"
+import (
+	"strings"
+
+	"toolrun/archive/ledger"
+)
 
 // session is what the rules remember of one.
 type session struct {
@@ -8,11 +12,14 @@ type session struct {
 	usd           float64
 	told          map[string]bool // rules that are told once a session
 
-	run, catalog string            // of its last row
-	schemas      map[string]string // by tool
-	tool, input  string            // of its last row
-	same         int               // rows in a row with these
+	run, catalog string              // of its last row
+	tools        map[string]declared // by name
+	tool, input  string              // of its last row
+	same         int                 // rows in a row with these
 }
+
+// declared is what a session last saw of a tool's declaration: two hashes.
+type declared struct{ schema, definition string }
 
 func (s *session) once(rule string) bool {
 	if s.told[rule] {
@@ -63,7 +70,7 @@ func (c *Checker) session(s *session, row *ledger.Row) {
 	c.drift(s, row)
 }
 
-// drift is a catalog or a schema that changed between two runs of the session.
+// drift is a catalog, a schema or another part of a definition that changed between two runs of the session.
 func (c *Checker) drift(s *session, row *ledger.Row) {
 	if s.run != "" && s.run != row.RunID && s.catalog != row.CatalogSHA256 {
 		c.report(CatalogChanged, row, 1, 0, "the session went on under another catalog: %.12s, before %.12s", row.CatalogSHA256, s.catalog)
@@ -73,8 +80,22 @@ func (c *Checker) drift(s *session, row *ledger.Row) {
 		return
 	}
 	name := c.once(row.ToolName.String())
-	if before := s.schemas[name]; before != "" && before != string(row.SchemaSHA256) {
-		c.report(SchemaChanged, row, 1, 0, "the session went on under another schema of the tool: %.12s, before %.12s", row.SchemaSHA256, before)
+	now := declared{c.once(string(row.SchemaSHA256)), c.once(string(row.DefinitionSHA256))}
+	switch before, known := s.tools[name]; {
+	case !known || before == now:
+	case before.schema != now.schema:
+		c.report(SchemaChanged, row, 1, 0, "the session went on under another schema of the tool: %.12s, before %.12s%s", now.schema, before.schema, c.changed(before, now))
+	default:
+		c.report(DefinitionChanged, row, 1, 0, "the session went on under another definition of the tool: %.12s, before %.12s%s", now.definition, before.definition, c.changed(before, now))
 	}
-	s.schemas[name] = c.once(string(row.SchemaSHA256))
+	s.tools[name] = now
+}
+
+// changed is what changed in a definition, to follow its hashes; empty where that is not known.
+func (c *Checker) changed(before, now declared) string {
+	fields := c.changes(before.definition, now.definition)
+	if len(fields) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(fields, "; ")
 }

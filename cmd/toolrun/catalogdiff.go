@@ -218,18 +218,19 @@ func section(b *strings.Builder, title string, changes []catalog.Change, kinds .
 				say(b, "      %s -> %s", short(c.From), short(c.To))
 			}
 			for _, f := range c.Fields {
-				leaves(b, f.Key, f.From, f.To)
+				for _, line := range leaves(f.Key, f.From, f.To) {
+					say(b, "      %s", line)
+				}
 			}
 		}
 	}
 }
 
-// leaves prints what differs below key, down to the members of objects that both sides have.
-func leaves(b *strings.Builder, key string, from, to json.RawMessage) {
+// leaves are what differs below key, down to the members of objects that both sides have.
+func leaves(key string, from, to json.RawMessage) (list []string) {
 	var x, y map[string]json.RawMessage
 	if json.Unmarshal(from, &x) != nil || json.Unmarshal(to, &y) != nil || x == nil || y == nil {
-		say(b, "      %s: %s -> %s", key, orNothing(from), orNothing(to))
-		return
+		return []string{fmt.Sprintf("%s: %s -> %s", key, orNothing(from), orNothing(to))}
 	}
 	names := slices.Collect(maps.Keys(x))
 	for name := range y {
@@ -240,9 +241,10 @@ func leaves(b *strings.Builder, key string, from, to json.RawMessage) {
 	slices.Sort(names)
 	for _, name := range names {
 		if !bytes.Equal(x[name], y[name]) {
-			leaves(b, key+"."+name, x[name], y[name])
+			list = append(list, leaves(key+"."+name, x[name], y[name])...)
 		}
 	}
+	return list
 }
 
 func orNothing(v json.RawMessage) string {

@@ -30,8 +30,8 @@ func (a *app) checkCmd() *cobra.Command {
 		Use:   "check",
 		Short: "Tell what looks wrong in the ledger, each thing once; print nothing when all is well.",
 		Long: "Tell what looks wrong in the ledger, each thing once; print nothing when all is well: sessions with many failures or a high\n" +
-			"cost, repeated and slow calls, SEND and DESTRUCTIVE calls that nobody was asked about, unknown tools, catalogs, schemas and\n" +
-			"programs that changed, missing walls, secrets in output, clocks that step, calls without an end, and durations, outputs and\n" +
+			"cost, repeated and slow calls, SEND and DESTRUCTIVE calls that nobody was asked about, unknown tools, catalogs, schemas,\n" +
+			"definitions of tools and programs that changed, missing walls, secrets in output, clocks that step, calls without an end, and durations, outputs and\n" +
 			"failures far outside of a tool's own history. Up to where it was told is kept, so that it fits an hourly timer; with --since,\n" +
 			"--until or --session all of that range is told, and nothing is kept. The limits are in [check] of config.toml.",
 		Example:     "  toolrun check\n  toolrun check --since 7d --json\n  toolrun check --exec 'mail -s toolrun me@example.org'",
@@ -116,6 +116,7 @@ func (a *app) anomalies(d *archive.Dir, place *checkPlace) (found []anomaly.Anom
 			}
 			return 0, false
 		},
+		Changes: rec.changes,
 		InputMarks: func(row *ledger.Row) int {
 			b, err := rec.content(row.InputHash)
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"toolrun/archive"
 	"toolrun/archive/ledger"
 	"toolrun/archive/trace"
+	"toolrun/catalog"
 )
 
 // record looks up what rows name: the catalogs of their runs, and stored bytes.
@@ -51,6 +52,19 @@ func (r *record) names(rows []*ledger.Row) (names []string) {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// changes is what differs between two stored definitions, by their hashes; nil where one is not in the store.
+func (r *record) changes(from, to string) (list []string) {
+	a, err1 := r.content(from)
+	b, err2 := r.content(to)
+	if err1 != nil || err2 != nil {
+		return nil
+	}
+	for _, f := range catalog.DiffDefinitions(a, b) {
+		list = append(list, leaves(f.Key, f.From, f.To)...)
+	}
+	return list
 }
 
 // maxContent is what is read of one object to compare it: more than a tool may store of a stream, unless its catalog says so.
