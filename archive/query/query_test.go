@@ -275,3 +275,46 @@ func TestRowsBehindAnEndAreThoseWrittenSince(t *testing.T) {
 		}
 	}
 }
+
+// TestRowsBehindAnEndAreFoundWhateverIsSealedMeanwhile: rows before the end move in ledger.jsonl, and rows behind it may leave it.
+func TestRowsBehindAnEndAreFoundWhateverIsSealedMeanwhile(t *testing.T) {
+	september, october := at(-80*24*time.Hour), at(-50*24*time.Hour)
+	d := fill(t, september, at(0))
+	end, err := query.End(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		row   func(*ledger.Row) // is written
+		month string            // is sealed then
+		want  string
+	}{
+		{at(time.Second), "2026-09", "new_0"},
+		{at(time.Second), "", "new_0 new_1"},
+		{october, "2026-10", "call_0 call_1 new_0 new_1 new_2"},
+	} {
+		w, err := archive.Open(d.Path(), archive.Options{Now: func() time.Time { return day.Add(time.Hour) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := &ledger.Row{ToolCallID: redact.Plain("new_" + fmt.Sprint(strings.Count(step.want, "new_")-1)), Status: ledger.StatusSuccess}
+		step.row(row)
+		err = w.Ledger.Append(row)
+		if err == nil && step.month != "" {
+			_, err = w.Seal(t.Context(), archive.SealOptions{Month: step.month, Say: t.Logf})
+		}
+		if err := errors.Join(err, w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for row, err := range query.Behind(d, end) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, row.ToolCallID.String())
+		}
+		if strings.Join(got, " ") != step.want {
+			t.Errorf("%s sealed: behind the end are %q, not %q", step.month, got, step.want)
+		}
+	}
+}
