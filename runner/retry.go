@@ -66,6 +66,7 @@ func (c *call) follows(ctx context.Context, end ending) bool {
 	next.Flags, next.Enforced = slices.Clone(c.base.Flags), []string{}
 	next.Attempt = c.row.Attempt + 1
 	next.ToolCallID = redact.Plain(c.id.ID.String() + "#" + strconv.Itoa(next.Attempt))
+	next.InputTokens, next.OutputTokens, next.EstimatedCostUSD = nil, nil, nil // the first attempt's: the model asked once
 	next.ApprovalStatus, next.ApprovedBy = c.row.ApprovalStatus, c.row.ApprovedBy
 	// Killed after it: the next process closes this attempt and the one that did not begin.
 	if err := c.r.putCall(&next, c.input, false); err != nil {

@@ -12,6 +12,7 @@ import (
 	"toolrun/archive/held"
 	"toolrun/archive/ledger"
 	"toolrun/archive/redact"
+	"toolrun/catalog/prices"
 	"toolrun/sandbox"
 )
 
@@ -98,6 +99,31 @@ func TestEachAttemptHasItsRowAndTheAnswerIsTheLastOnes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The model asked once, however often the tool was tried.
+func TestTokensAndCostStandAtTheFirstAttemptOnly(t *testing.T) {
+	g := newRig(t, retryCatalog, exits(75, "", ""), func(c *Config) {
+		c.Prices = prices.Table{{Prices: []prices.Price{{Provider: "anthropic", In: 3, Out: 15}}}}
+	})
+	in, out := int64(1000), int64(100)
+	g.Call(t.Context(), Request{Name: "flaky", Origin: Origin{CallID: "c", Provider: "anthropic", Model: "claude", InputTokens: &in, OutputTokens: &out}})
+	rows, lines := g.end()
+	for i, row := range rows {
+		first := i == 0
+		if (row.InputTokens != nil) != first || (row.OutputTokens != nil) != first || (row.EstimatedCostUSD != nil) != first || row.Model.String() != "claude" {
+			t.Errorf("attempt %d: %+v", row.Attempt, row)
+		}
+	}
+	told := 0
+	for _, l := range lines {
+		if l["input_tokens"] != nil {
+			told++
+		}
+	}
+	if len(rows) != 3 || told != 1 { // what the next process would write of them is the same
+		t.Errorf("%d rows, %d lines with tokens", len(rows), told)
 	}
 }
 

@@ -73,13 +73,15 @@ func joinsOf(report *pairing.Report, source string, table prices.Table) (list []
 			if row.Provider == nil {
 				j.Provider = text(item.Call.Provider)
 			}
-			if t := tokens[key]; t != nil && row.InputTokens == nil && row.OutputTokens == nil {
-				if spent[key] {
-					t = &sum{}
+			if t := tokens[key]; t != nil {
+				if row.InputTokens == nil && row.OutputTokens == nil {
+					if spent[key] {
+						t = &sum{}
+					}
+					in, out := t.in, t.out
+					j.InputTokens, j.OutputTokens = &in, &out
 				}
-				spent[key] = true
-				in, out := t.in, t.out
-				j.InputTokens, j.OutputTokens = &in, &out
+				spent[key] = true // by this row, or told for it
 			}
 			j.EstimatedCostUSD = costOf(row, j, table)
 			if j.Turn != 0 || j.Model != nil || j.Provider != nil || j.InputTokens != nil || j.EstimatedCostUSD != nil {
