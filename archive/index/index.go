@@ -120,9 +120,11 @@ func (x *Index) update(ctx context.Context, d *archive.Dir, r Range) error {
 // Forget removes the index of a data directory, and with it what it has of pruned months, and what somebody changed in it.
 func Forget(dir string) error {
 	path := filepath.Join(dir, FileName)
-	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
-		return removeAll(path + ".new")
+	files := []string{path, path + "-journal", path + "-wal", path + "-shm", path + ".new", path + ".new-journal"}
+	if !slices.ContainsFunc(files, func(file string) bool { _, err := os.Lstat(file); return err == nil }) {
+		return nil
 	}
+	// One in the making is not taken from whoever makes it.
 	lock, err := jsonl.OpenAppend(filepath.Join(dir, LockName), 0)
 	if err != nil {
 		return err
@@ -131,7 +133,7 @@ func Forget(dir string) error {
 	if _, err := jsonl.Lock(lock, unix.LOCK_EX); err != nil {
 		return err
 	}
-	return removeAll(path, path+"-journal", path+"-wal", path+"-shm", path+".new", path+".new-journal")
+	return removeAll(files...)
 }
 
 // unfit tells whether an index is to be made anew.

@@ -615,3 +615,38 @@ func TestDirectoryThatCannotBeWrittenIsAskedAllTheSame(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestIndexInTheMakingIsNotTakenFromWhoeverMakesIt: its rename would fail, and with it the question.
+func TestIndexInTheMakingIsNotTakenFromWhoeverMakesIt(t *testing.T) {
+	dir := t.TempDir()
+	making := filepath.Join(dir, index.FileName+".new")
+	lock, err := os.Create(filepath.Join(dir, index.LockName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := errors.Join(unix.Flock(int(lock.Fd()), unix.LOCK_EX), os.WriteFile(making, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	forgotten := make(chan error, 1)
+	go func() { forgotten <- index.Forget(dir) }()
+	select {
+	case err := <-forgotten:
+		t.Errorf("it did not wait: %v", err)
+	case <-time.After(100 * time.Millisecond): // long enough to see one that does not wait
+	}
+	if err := os.Rename(making, filepath.Join(dir, index.FileName)); err != nil {
+		t.Error(err)
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_UN); err != nil {
+		t.Fatal(err)
+	}
+	if !t.Failed() {
+		if err := <-forgotten; err != nil {
+			t.Error(err)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, index.FileName+"*")); len(left) > 0 || err != nil {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
