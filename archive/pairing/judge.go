@@ -35,7 +35,7 @@ func (p *pairer) judge(item *Item) {
 	}
 	r := c.Result
 	switch {
-	case of == others && r != nil && !r.Refused:
+	case of == others && r != nil && !didNotRun(r):
 		item.Kind, item.Why = Bypassed, fmt.Sprintf("a tool of another server, %q: what it did is not on the record", c.Server)
 	case of == agents && !builtins[c.Name]:
 		item.Kind = Own
@@ -44,14 +44,14 @@ func (p *pairer) judge(item *Item) {
 		switch {
 		case r == nil:
 			item.Kind = Unanswered
-		case !r.Refused:
+		case !didNotRun(r):
 			item.Kind, item.Why = Bypassed, "a tool of the agent that works on the machine outside of toolrun"
 		}
 	case of == inventedName && len(p.names) == 0 && p.mayBeOurs(c):
 		p.judgeMissing(item) // no catalog is known that the name could be outside of
-	case of == inventedName && r != nil && (r.Refused || r.Error || saysUnknown(r) || p.mayBeOurs(c)):
+	case of == inventedName && r != nil && (byItself(r) || saysUnknown(r) || p.mayBeOurs(c)):
 		item.Kind, item.Why = Invented, "no such tool in the catalog; the client refused it, and it never reached toolrun"
-		if !r.Refused && !r.Error && !saysUnknown(r) {
+		if !byItself(r) && !saysUnknown(r) {
 			item.Why = "no such tool in the catalog, and yet the transcript has a result of it"
 		}
 	case of == inventedName && r != nil:
@@ -78,7 +78,7 @@ func (p *pairer) judgeAlone(item *Item) {
 var unknownTool = late.Regexp(`(?i)^(?:error:? )?\W*(?:unknown|no such|unsupported|unregistered|undefined) (?:tool|function)\b|^[^\n]{0,80}\b(?:tool|function)\b[^\n]{0,80}\b(?:not found|does not exist|is not (?:defined|available|registered|known))`)
 
 func saysUnknown(r *transcript.Result) bool {
-	return slices.ContainsFunc(r.Views, func(v transcript.View) bool { return unknownTool().MatchString(v.Text) })
+	return slices.ContainsFunc(r.Views, func(v transcript.View) bool { return unknownTool().MatchString(v.Text) && !saysResult(v.Text) })
 }
 
 // mayBeOurs tells whether a call was meant for toolrun, by its server's name or by the look of its result.
@@ -108,7 +108,7 @@ func (p *pairer) judgeMissing(item *Item) {
 	switch {
 	case ours:
 		item.Kind, item.Why = Orphan, "the transcript has an answer of toolrun, and the ledger has no such call"
-	case r.Refused || r.Error:
+	case byItself(r):
 		item.Kind, item.Why = Refused, "the client answered by itself: it never reached toolrun"
 	default:
 		item.Kind, item.Why = Orphan, "the transcript has a result, and the ledger has no such call"
@@ -137,8 +137,8 @@ func (p *pairer) judgePaired(item *Item, row *ledger.Row) {
 		item.Kind, item.Why = Altered, fmt.Sprintf("the result is that of another call, %s", named)
 		return
 	}
-	switch a := agree(c.Result, row, p.shown(row), p.prefixed); a.kind {
-	case differs:
+	switch a := agree(c.Result, row, p.shown(row), p.prefixed); {
+	case a.kind == differs:
 		// A client that was answered late shows the answer to an earlier attempt.
 		for _, earlier := range item.Rows[:len(item.Rows)-1] {
 			if b := agree(c.Result, earlier, p.shown(earlier), p.prefixed); b.kind != differs {
@@ -147,6 +147,8 @@ func (p *pairer) judgePaired(item *Item, row *ledger.Row) {
 			}
 		}
 		item.Kind, item.Why = Altered, a.why
+	case unmarked(item, row):
+		item.Kind, item.Why = Altered, "the call failed, and the transcript does not mark its result as an error"
 	default:
 		item.Why = a.why
 	}

@@ -224,7 +224,10 @@ func (p *pairer) byContent() {
 		return p.argsAgree(item.Call, row) != no && agree(item.Call.Result, row, p.shown(row), p.prefixed).kind != differs
 	})
 	pass(func(item *Item, row *ledger.Row) bool { return p.argsAgree(item.Call, row) != no })
-	pass(func(item *Item, _ *ledger.Row) bool { return item.Call.Result != nil && !item.Call.Result.Refused })
+	pass(func(item *Item, _ *ledger.Row) bool {
+		r := item.Call.Result
+		return r != nil && !(r.Refused && byItself(r))
+	})
 }
 
 // runCall is a call of which there may be several attempts, which the client sees as one.

@@ -93,7 +93,7 @@ func agree(r *transcript.Result, row *ledger.Row, content func(string) ([]byte, 
 		}
 	}
 	switch {
-	case alien > 0 && (ours > 0 || !r.Refused && !r.Error):
+	case alien > 0 && (ours > 0 || !byItself(r)):
 		return agreement{differs, "the result is not what toolrun answered"}
 	case alien > 0:
 		return agreement{inPart, "the client answered by itself, whatever became of the call"}
