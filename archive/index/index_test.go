@@ -588,8 +588,12 @@ func TestSealedMonthIsLoadedWhenARangeReachesIt(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, index.FileName+"-wal"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := index.Forget(dir); err != nil {
+	x, err := index.Update(context.Background(), reading(t, dir), index.Range{})
+	if err := errors.Join(err, index.Forget(dir)); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := index.Open(context.Background(), x, index.Filter{}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("removed since it was updated: %v", err)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, index.FileName+"*")); len(left) > 0 || err != nil {
 		t.Errorf("left behind: %v, %v", left, err)

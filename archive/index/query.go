@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -32,10 +33,13 @@ const maxValue = 64 << 20
 // ErrRefused means that a statement is none that only reads.
 var ErrRefused = errors.New("only statements that read are allowed: SELECT, WITH, VALUES, EXPLAIN and PRAGMA table_info")
 
-// Open opens an index to be asked. What the filter leaves out is not there.
+// Open opens an index to be asked. What the filter leaves out is not there. os.ErrNotExist: it was removed since it was updated.
 func Open(ctx context.Context, x *Index, f Filter) (*DB, error) {
 	conn, err := open(ctx, x.Path, sqlite3.OPEN_READONLY)
 	if err != nil {
+		if _, gone := os.Stat(x.Path); errors.Is(gone, os.ErrNotExist) {
+			err = gone
+		}
 		return nil, err
 	}
 	db := &DB{conn: conn}

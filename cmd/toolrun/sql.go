@@ -81,12 +81,17 @@ func (a *app) openIndex(ctx context.Context) (*index.DB, error) {
 		return nil, err
 	}
 	r := index.Range{Since: a.flags.since, Until: a.flags.until, Hot: a.flags.hot}
-	x, err := index.Update(ctx, d, r)
-	if err != nil {
-		return nil, err
+	for try := 0; ; try++ {
+		x, err := index.Update(ctx, d, r)
+		if err != nil {
+			return nil, err
+		}
+		db, err := index.Open(ctx, x, index.Filter{Range: r, Session: a.flags.session})
+		if errors.Is(err, os.ErrNotExist) && try < 3 {
+			continue // verify or archive prune removed it just now
+		}
+		return db, errors.Join(err, x.Close()) // what was made for this process stays open
 	}
-	db, err := index.Open(ctx, x, index.Filter{Range: r, Session: a.flags.session})
-	return db, errors.Join(err, x.Close()) // what was made for this process stays open
 }
 
 func isTerminal(r io.Reader) bool {
