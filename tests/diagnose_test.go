@@ -73,8 +73,8 @@ func TestDiagnoseNamesTheCauseInEachCellOfItsTable(t *testing.T) {
 	catalog(strings.ReplaceAll(testsTool, "path", "file"), logTool)
 	drifted := run(call("g1", "tests", `{"path":"."}`))
 
-	mixed := func(id string) string {
-		return story(asked(id, "tests", `{"path":"nothing"}`), answered("nobody", "OK: tests succeeded"), said("Done."))
+	mixed := func(id, result string) string {
+		return story(asked(id, "tests", `{"path":"nothing"}`), answered(result, "OK: tests succeeded"), said("Done."))
 	}
 	green := func(id string) string {
 		return story(asked(id, "tests", `{"path":"nothing"}`), said("All tests pass."))
@@ -88,8 +88,10 @@ func TestDiagnoseNamesTheCauseInEachCellOfItsTable(t *testing.T) {
 		{invents, good, "", "invented name", "match", "the model invented a tool", "run_tests not in catalog_names"},
 		{drifted, good, "", "same name, rejected arguments", "differ", "the definition of the tool drifted", "tests."},
 		{misfits, good, "", "same name, rejected arguments", "match", "argument validation", "schema_sha256 of tests"},
-		{failsToo, good, mixed("f1"), "result without a call", "differ", "files of different runs are mixed", "nobody"},
-		{fails, good, mixed("d1"), "result without a call", "match", "a pairing bug of the runtime", "nobody"},
+		{failsToo, good, mixed("f1", "nobody"), "result without a call", "differ", "files of different runs are mixed", "nobody"},
+		{fails, good, mixed("d1", "nobody"), "result without a call", "match", "a pairing bug of the runtime", "nobody"},
+		{fails, good, mixed("d1", "b1"), "result without a call", "match", "files of different runs are mixed", "on the record in run " + invents},
+		{fails, good, mixed("d1", "d1#2"), "result without a call", "match", "a pairing bug of the runtime", "d1#2"},
 		{failsToo, good, green("f1"), "green summary after a failed tool", "differ", "the recovery hid a catalog miss", `"All tests pass." (contradicted)`},
 		{fails, good, green("d1"), "green summary after a failed tool", "match", "the answer papered over the error", `"All tests pass." (contradicted)`},
 	} {
@@ -117,6 +119,43 @@ func TestDiagnoseNamesTheCauseInEachCellOfItsTable(t *testing.T) {
 	}
 	if got := p.query("diagnose", good, "--against", fails); got.code != 0 || !strings.Contains(got.stdout, "no symptom") {
 		t.Errorf("a good run: status %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
+// A record may hold several projects, which have a tool of the same name: the run to compare with is the project's own.
+func TestDiagnoseComparesWithARunOfTheSameProject(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "")
+	tool := func(name string) string { return strings.ReplaceAll(logTool, "git_log", name) }
+	run := func(catalog string) string {
+		p.writeCatalog(catalog)
+		p.run("call", "nosuch")
+		rows := p.rows()
+		return rows[len(rows)-1].RunID
+	}
+	web := tool("pytest") + tool("npm_test") + tool("npm_build")
+	other := run(tool("cargo"))
+	first := run(web)
+	api := run(tool("pytest") + tool("migrate") + tool("seed"))
+	again := run(web + tool("lint"))
+	third := run(tool("migrate") + tool("a") + tool("b"))
+	for of, want := range map[string]string{again: first, api: first, first: other, third: api} {
+		if got := p.query("diagnose", of); !strings.Contains(got.stdout, "against run "+want) {
+			t.Errorf("status %d, want %s\n%s%s", got.code, want, got.stdout, got.stderr)
+		}
+	}
+	// The id may be cut to what no other run begins with, and then the runs are named.
+	unique := 1
+	for _, id := range []string{other, api, again, third} {
+		for strings.HasPrefix(id, first[:unique]) {
+			unique++
+		}
+	}
+	if got := p.query("diagnose", first[:unique]); got.code != 3 || !strings.Contains(got.stdout, "run "+first) {
+		t.Errorf("%q: status %d\n%s%s", first[:unique], got.code, got.stdout, got.stderr)
+	}
+	if got := p.query("diagnose", ""); got.code == 0 || got.code == 3 {
+		t.Errorf("no id: status %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 }
 

@@ -56,10 +56,11 @@ func (a *app) secrets(c *catalog.Catalog) (map[string]string, error) {
 
 func (a *app) catalogCmd() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "catalog",
-		Short:   "Show, check or compare the tools that a catalog declares.",
-		Example: "  toolrun catalog check",
-		Args:    cobra.NoArgs,
+		Use:         "catalog",
+		Short:       "Show, check or compare the tools that a catalog declares.",
+		Example:     "  toolrun catalog check",
+		Args:        cobra.NoArgs,
+		Annotations: exitsAlso(statusFound, statusData),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return usagef(cmd, "one of show, check, diff is needed")
 		},

@@ -99,7 +99,7 @@ func runID(d *archive.Dir, id string) (string, error) {
 		if run == id {
 			return run, nil
 		}
-		if len(id) >= 4 && strings.HasPrefix(run, id) {
+		if id != "" && strings.HasPrefix(run, id) {
 			found = append(found, run)
 		}
 	}
@@ -107,10 +107,9 @@ func runID(d *archive.Dir, id string) (string, error) {
 	case 0:
 		return "", fmt.Errorf("%q is no run of %s: 'toolrun show CALL' names the run of a call", id, d.Path())
 	case 1:
-	default:
-		return "", fmt.Errorf("%q is the beginning of %d runs of %s: write more of the one", id, len(found), d.Path())
+		return found[0], nil
 	}
-	return found[0], nil
+	return "", several("runs", id, found)
 }
 
 // frozenOfRun reads the first line of a run's trace.

@@ -31,9 +31,10 @@ func (a *app) checkCmd() *cobra.Command {
 		Short: "Tell what looks wrong in the ledger, each thing once; print nothing when all is well.",
 		Long: "Tell what looks wrong in the ledger, each thing once; print nothing when all is well: sessions with many failures or a high\n" +
 			"cost, repeated and slow calls, SEND and DESTRUCTIVE calls that nobody was asked about, unknown tools, catalogs, schemas,\n" +
-			"definitions of tools and programs that changed, missing walls, secrets in output, clocks that step, calls without an end, and durations, outputs and\n" +
-			"failures far outside of a tool's own history. Up to where it was told is kept, so that it fits an hourly timer; with --since,\n" +
-			"--until or --session all of that range is told, and nothing is kept. The limits are in [check] of config.toml.",
+			"definitions of tools and programs that changed, missing walls, secrets in output, clocks that step, calls without an end, and\n" +
+			"durations, outputs and failures far outside of a tool's own history. Up to where it was told is kept, so that it fits an hourly\n" +
+			"timer; with --since, --until or --session all of that range is told, and nothing is kept. The limits are in [check] of\n" +
+			"config.toml.",
 		Example:     "  toolrun check\n  toolrun check --since 7d --json\n  toolrun check --exec 'mail -s toolrun me@example.org'",
 		Args:        cobra.NoArgs,
 		Annotations: exitsAlso(statusFound, statusData),

@@ -25,9 +25,9 @@ func (a *app) diagnoseCmd() *cobra.Command {
 		Short: "Name the likely cause of a bad run: a wrong catalog, a drifted schema, an invented tool, a pairing bug.",
 		Long: "Name the likely cause of a bad run, in the order in which one would look: are the names that were called in the catalog; are\n" +
 			"the schemas those of the other run; has every result its call; does the final message say what the rows say. The other run\n" +
-			"is that of --against, else the one before with a tool of the same name. Where catalogs or schemas differ the runs are not\n" +
-			"comparable, and what changed is printed first. What the agent claimed is read from its transcript, if it is found or named.\n" +
-			"Status 3 where anything is found.",
+			"is that of --against, else the last one before that has at least half of this one's tools, by name; else one with any of\n" +
+			"them, else the last. Where catalogs or schemas differ the runs are not comparable, and what changed is printed first. What\n" +
+			"the agent claimed is read from its transcript, if it is found or named. Status 3 where anything is found.",
 		Example:     "  toolrun diagnose 3f2a9c10 --against 7c1d2e55",
 		Args:        cobra.ExactArgs(1),
 		Annotations: exitsAlso(statusFound, statusData),
@@ -39,7 +39,7 @@ func (a *app) diagnoseCmd() *cobra.Command {
 			return a.diagnose(d, args[0], against, paths)
 		},
 	}
-	cmd.Flags().StringVar(&against, "against", "", "the run to compare with (default: the one before with a tool of the same name)")
+	cmd.Flags().StringVar(&against, "against", "", "the run to compare with (default: the last before with at least half of its tools)")
 	cmd.Flags().StringArrayVar(&paths, "transcript", nil, "the agent's transcript of the run, where it is not found by itself; may be repeated")
 	return cmd
 }
@@ -68,6 +68,9 @@ func (a *app) diagnose(d *archive.Dir, id, against string, paths []string) error
 	if err := a.readStory(d, run, paths); err != nil {
 		return err
 	}
+	if err := a.findStrays(d, run); err != nil {
+		return err
+	}
 	c := comparison{run: run, other: other}
 	if other != nil {
 		c.changes = other.frozen.diff(run.frozen)
@@ -89,8 +92,9 @@ type ranRun struct {
 	frozen *frozen
 
 	rows    []*ledger.Row
-	strays  []string // ids of results whose call was never issued
-	unused  []string // names of the catalog that were not called; nil where the run has not ended in order
+	strays  []string          // ids of results whose call was never issued, of its trace or of the transcript
+	others  map[string]string // of these, those on the record: the run that each is of
+	unused  []string          // names of the catalog that were not called; nil where the run has not ended in order
 	ended   bool
 	story   bool // a transcript was read
 	pairing []pairing.Item
@@ -111,25 +115,34 @@ func (a *app) runOf(d *archive.Dir, rec *record, id string) (*ranRun, error) {
 	return run, err
 }
 
-// runBefore is the run that began last before another one, "" where none did. One with a tool of the same name comes before those
-// without: a record may have the runs of several projects.
+// runBefore is the run that began last before another one, "" where none did. A record may have the runs of several projects: one
+// with at least half of this one's tools comes first, by their names, and one with any of them before those with none.
 func runBefore(d *archive.Dir, rec *record, run *ranRun) (string, error) {
 	all, err := d.Runs()
-	var last, like struct{ id, at string }
+	var most, some, last struct{ id, at string }
 	for _, id := range all {
 		h := rec.header(id)
 		if id == run.id || h == nil || h.StartedAt > run.header.StartedAt {
 			continue
 		}
-		if h.StartedAt >= last.at {
-			last.id, last.at = id, h.StartedAt
+		shared := 0
+		for _, name := range run.header.CatalogNames {
+			if slices.Contains(h.CatalogNames, name) {
+				shared++
+			}
 		}
-		shares := slices.ContainsFunc(h.CatalogNames, func(name string) bool { return slices.Contains(run.header.CatalogNames, name) })
-		if shares && h.StartedAt >= like.at {
-			like.id, like.at = id, h.StartedAt
+		best := &last
+		switch {
+		case 2*shared >= len(run.header.CatalogNames):
+			best = &most
+		case shared > 0:
+			best = &some
+		}
+		if h.StartedAt >= best.at {
+			best.id, best.at = id, h.StartedAt
 		}
 	}
-	return cmp.Or(like.id, last.id), err
+	return cmp.Or(most.id, some.id, last.id), err
 }
 
 // read reads the rest of the trace, and the rows.
@@ -192,6 +205,42 @@ func (a *app) readStory(d *archive.Dir, r *ranRun, paths []string) error {
 		r.story = true
 		r.claims = append(r.claims, one.claims...)
 		r.pairing = append(r.pairing, one.report.Items...)
+		for _, item := range one.report.Items {
+			if item.Kind == pairing.IDMismatch {
+				r.strays = append(r.strays, item.CallID)
+			}
+		}
+	}
+	return nil
+}
+
+// findStrays looks for the calls of results that have none here in the rows of other runs.
+func (a *app) findStrays(d *archive.Dir, r *ranRun) error {
+	if len(r.strays) == 0 {
+		return nil
+	}
+	r.others = map[string]string{}
+	here := map[string]bool{}
+	quiet := damageSeen{a: a, quiet: true} // it was named when the rows were read
+	for row, err := range (query.Scan{Columns: []string{"tool_call_id", "client_call_id", "run_id"}}).Rows(d) {
+		if err != nil {
+			if err := quiet.note(err); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, id := range []string{row.ToolCallID.String(), text(row.ClientCallID)} {
+			switch {
+			case !slices.Contains(r.strays, id):
+			case row.RunID == r.id:
+				here[id] = true
+			default:
+				r.others[id] = row.RunID
+			}
+		}
+	}
+	for id := range here {
+		delete(r.others, id)
 	}
 	return nil
 }

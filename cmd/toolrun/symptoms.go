@@ -23,7 +23,7 @@ type symptom struct {
 	Tools   []string `json:"tools"`
 	CallIDs []string `json:"tool_call_ids"`
 	Checked string   `json:"checked"`
-	Hashes  string   `json:"hashes"` // "match", "differ", or "unknown": no other run
+	Hashes  string   `json:"hashes"` // "match", "differ", or "unknown": nothing to compare with
 	Cause   string   `json:"cause"`
 	Fields  []field  `json:"fields"` // that changed
 }
@@ -39,35 +39,42 @@ const (
 	causeRecovery     = "the recovery hid a catalog miss"
 	causePapered      = "the answer papered over the error"
 	causeUnknown      = "unknown: there is no other run to compare with"
+	causeNoSuchTool   = "unknown: the other run has no such tool to compare with"
 )
 
 // symptoms looks for each in the order of the table.
 func (c *comparison) symptoms() (list []symptom) {
-	for _, look := range []func() *symptom{c.inventedNames, c.rejectedArguments, c.strayResults, c.greenSummary} {
-		if s := look(); s != nil {
-			list = append(list, *s)
-		}
+	for _, look := range []func() []symptom{c.inventedNames, c.rejectedArguments, c.strayResults, c.greenSummary} {
+		list = append(list, look()...)
 	}
 	return list
 }
 
-// hashes compares the names, and the schemas of these tools.
-func (c *comparison) hashes(tools ...string) string {
-	if c.other == nil {
+// hashes compares the names and the schemas of the two runs.
+func (c *comparison) hashes() string {
+	switch {
+	case c.other == nil:
 		return "unknown"
-	}
-	if len(tools) == 0 {
-		if c.drifted() {
-			return "differ"
-		}
-		return "match"
-	}
-	for _, tool := range tools {
-		if c.run.frozen.schemas[tool] != c.other.frozen.schemas[tool] {
-			return "differ"
-		}
+	case c.drifted():
+		return "differ"
 	}
 	return "match"
+}
+
+// schemas compares those of one tool.
+func (c *comparison) schemas(tool string) string {
+	switch {
+	case c.other == nil || !c.otherHas(tool):
+		return "unknown"
+	case c.run.frozen.schemas[tool] != c.other.frozen.schemas[tool]:
+		return "differ"
+	}
+	return "match"
+}
+
+// otherHas tells whether the catalog of the other run has a tool of this name.
+func (c *comparison) otherHas(tool string) bool {
+	return c.other != nil && slices.Contains(c.other.header.CatalogNames, tool)
 }
 
 // drifted tells whether the two runs cannot be compared: their names or their schemas differ.
@@ -85,83 +92,101 @@ func (c *comparison) cause(hashes, differ, match string) string {
 	return causeUnknown
 }
 
-// inventedNames are names that were called and are not in the catalog, those that the client refused among them.
-func (c *comparison) inventedNames() *symptom {
-	s := &symptom{Symptom: "invented name"}
+// inventedNames are names that were called and are not in the catalog, those that the client refused among them: first those
+// that the other run's catalog has.
+func (c *comparison) inventedNames() []symptom {
+	s := kinds("invented name", 2)
+	add := func(tool, call string) {
+		if c.otherHas(tool) {
+			s[0].add(tool, call)
+		} else {
+			s[1].add(tool, call)
+		}
+	}
 	for _, row := range c.run.rows {
 		if row.Outcome == ledger.OutcomeUnknownTool {
-			s.add(row.ToolName.String(), row.ToolCallID.String())
+			add(row.ToolName.String(), row.ToolCallID.String())
 		}
 	}
 	for _, item := range c.run.pairing {
 		if item.Kind == pairing.Invented && item.Row() == nil {
-			s.add(item.Tool, item.CallID)
+			add(item.Tool, item.CallID)
 		}
 	}
-	if len(s.Tools) == 0 {
-		return nil
-	}
-	s.Hashes = "unknown"
-	s.Checked = fmt.Sprintf("%s not in catalog_names", strings.Join(s.Tools, ", "))
+	hashes := "unknown"
 	if c.other != nil {
-		s.Hashes = map[bool]string{true: "match", false: "differ"}[c.run.header.CatalogSHA256 == c.other.header.CatalogSHA256]
-		has := slices.DeleteFunc(slices.Clone(s.Tools), func(name string) bool { return !slices.Contains(c.other.header.CatalogNames, name) })
-		switch {
-		case len(has) > 0:
-			s.Checked += fmt.Sprintf("; the catalog of the other run has %s", strings.Join(has, ", "))
-		case s.Hashes == "differ":
-			s.Checked += "; the catalog of the other run, which is another, does not have it either: the model may have invented it as well"
-		}
+		hashes = map[bool]string{true: "match", false: "differ"}[c.run.header.CatalogSHA256 == c.other.header.CatalogSHA256]
 	}
-	s.Cause = c.cause(s.Hashes, causeWrongCatalog, causeInvented)
-	return s
+	for i := range s {
+		s[i].Hashes = hashes
+		s[i].Checked = fmt.Sprintf("%s not in catalog_names", strings.Join(s[i].Tools, ", "))
+		switch {
+		case i == 0:
+			s[i].Checked += "; the catalog of the other run has " + strings.Join(s[i].Tools, ", ")
+		case hashes == "differ":
+			s[i].Checked += "; nor in those of the other run, whose catalog is another: the model may have invented it as well"
+		}
+		s[i].Cause = c.cause(hashes, causeWrongCatalog, causeInvented)
+	}
+	return present(s)
 }
 
-// rejectedArguments are calls of tools of the catalog that were refused for their arguments.
-func (c *comparison) rejectedArguments() *symptom {
-	s := &symptom{Symptom: "same name, rejected arguments"}
+// rejectedArguments are calls of tools of the catalog that were refused for their arguments: those of another schema than in
+// the other run, those of the same, and those that it does not have.
+func (c *comparison) rejectedArguments() []symptom {
+	verdicts := []string{"differ", "match", "unknown"}
+	s := kinds("same name, rejected arguments", len(verdicts))
 	for _, row := range c.run.rows {
 		if row.Known && row.Outcome == ledger.OutcomeInvalidArguments {
-			s.add(row.ToolName.String(), row.ToolCallID.String())
+			tool := row.ToolName.String()
+			s[slices.Index(verdicts, c.schemas(tool))].add(tool, row.ToolCallID.String())
 		}
 	}
-	if len(s.Tools) == 0 {
-		return nil
-	}
-	s.Hashes = c.hashes(s.Tools...)
-	s.Checked = "schema_sha256 of " + strings.Join(s.Tools, ", ")
-	s.Cause = c.cause(s.Hashes, causeDrift, causeArguments)
-	for _, change := range c.changes {
-		if !slices.Contains(s.Tools, change.Tool) {
-			continue
+	for i := range s {
+		s[i].Hashes = verdicts[i]
+		s[i].Checked = "schema_sha256 of " + strings.Join(s[i].Tools, ", ")
+		s[i].Cause = c.cause(s[i].Hashes, causeDrift, causeArguments)
+		if s[i].Hashes == "unknown" && c.other != nil {
+			s[i].Cause = causeNoSuchTool
 		}
-		for _, f := range change.Fields {
-			s.Fields = append(s.Fields, field{change.Tool + "." + f.Key, f.From, f.To})
+		for _, change := range c.changes {
+			if !slices.Contains(s[i].Tools, change.Tool) {
+				continue
+			}
+			for _, f := range change.Fields {
+				s[i].Fields = append(s[i].Fields, field{change.Tool + "." + f.Key, f.From, f.To})
+			}
 		}
 	}
-	return s
+	return present(s)
 }
 
-// strayResults are results whose call was never issued, in the trace or in the transcript.
-func (c *comparison) strayResults() *symptom {
-	s := &symptom{Symptom: "result without a call", CallIDs: slices.Clone(c.run.strays)}
-	for _, item := range c.run.pairing {
-		if item.Kind == pairing.IDMismatch {
-			s.CallIDs = append(s.CallIDs, item.CallID)
+// strayResults are results whose call was never issued, in the trace or in the transcript: those of a call that the record has
+// in another run, and those of none.
+func (c *comparison) strayResults() []symptom {
+	s := kinds("result without a call", 2)
+	var runs []string
+	for _, id := range c.run.strays {
+		run := c.run.others[id]
+		if run == "" {
+			s[1].CallIDs = append(s[1].CallIDs, id)
+			continue
+		}
+		s[0].CallIDs = append(s[0].CallIDs, id)
+		if !slices.Contains(runs, run) {
+			runs = append(runs, run)
 		}
 	}
-	if len(s.CallIDs) == 0 {
-		return nil
-	}
-	s.Hashes = c.hashes()
-	s.Checked = "the index of tool_call_id"
-	s.Cause = c.cause(s.Hashes, causeMixed, causePairing)
-	return s
+	s[0].Hashes, s[1].Hashes = c.hashes(), c.hashes()
+	s[0].Checked = "the index of tool_call_id: on the record in run " + strings.Join(runs, ", ")
+	s[1].Checked = "the index of tool_call_id: not on the record of another run"
+	s[0].Cause, s[1].Cause = causeMixed, c.cause(s[1].Hashes, causeMixed, causePairing)
+	return present(s)
 }
 
 // greenSummary is a final message that claims what the rows do not say, after a call that failed or was refused.
-func (c *comparison) greenSummary() *symptom {
-	s := &symptom{Symptom: "green summary after a failed tool"}
+func (c *comparison) greenSummary() []symptom {
+	s := symptom{Symptom: "green summary after a failed tool"}
 	for _, row := range c.run.rows {
 		if row.Status != ledger.StatusSuccess {
 			s.add(row.ToolName.String(), row.ToolCallID.String())
@@ -187,7 +212,21 @@ func (c *comparison) greenSummary() *symptom {
 		s.Checked += "; never called: " + strings.Join(c.run.unused, ", ")
 	}
 	s.Cause = c.cause(s.Hashes, causeRecovery, causePapered)
-	return s
+	return []symptom{s}
+}
+
+// kinds are n symptoms of one name, each for calls of another cause.
+func kinds(name string, n int) []symptom {
+	list := make([]symptom, n)
+	for i := range list {
+		list[i].Symptom = name
+	}
+	return list
+}
+
+// present leaves those of which there are calls.
+func present(list []symptom) []symptom {
+	return slices.DeleteFunc(list, func(s symptom) bool { return len(s.CallIDs) == 0 })
 }
 
 func (s *symptom) add(tool, call string) {

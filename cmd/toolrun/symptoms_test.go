@@ -69,6 +69,8 @@ func TestLikelyCauseIsThatOfTheTable(t *testing.T) {
 			r.rows, r.unused, r.ended = []*ledger.Row{rowOf("go_test", ledger.OutcomeExit)}, []string{"git_log"}, true
 			r.claims = []claims.Claim{{Sentence: "All tests pass.", Mark: claims.Contradicted}}
 		}, "green summary after a failed tool", "match", causePapered, "never called: git_log"},
+		{"a tool that the other run does not have", map[string]string{"go_test": "s1"}, func(r *ranRun) { r.rows = []*ledger.Row{rowOf("git_log", ledger.OutcomeInvalidArguments)} }, "same name, rejected arguments", "unknown", causeNoSuchTool, "schema_sha256 of git_log"},
+		{"a result of another run's call", same, func(r *ranRun) { r.strays, r.others = []string{"x"}, map[string]string{"x": "r9"} }, "result without a call", "match", causeMixed, "on the record in run r9"},
 	} {
 		run := runWith(same)
 		c.change(run)
@@ -88,6 +90,29 @@ func TestLikelyCauseIsThatOfTheTable(t *testing.T) {
 		if wantFields := c.cause == causeDrift; wantFields != (len(found[0].Fields) > 0) {
 			t.Errorf("%s: fields %+v", c.name, found[0].Fields)
 		}
+	}
+}
+
+// What has several causes is as many symptoms.
+func TestCallsOfDifferentCausesAreToldApart(t *testing.T) {
+	run := runWith(map[string]string{"go_test": "s2", "git_log": "s1", "git_diff": "s1"})
+	other := runWith(map[string]string{"go_test": "s1", "git_log": "s1", "run_tests": "s1"})
+	run.rows = []*ledger.Row{
+		rowOf("made_up", ledger.OutcomeUnknownTool), rowOf("run_tests", ledger.OutcomeUnknownTool),
+		rowOf("git_diff", ledger.OutcomeInvalidArguments), rowOf("git_log", ledger.OutcomeInvalidArguments), rowOf("go_test", ledger.OutcomeInvalidArguments),
+	}
+	run.strays, run.others = []string{"nowhere", "there"}, map[string]string{"there": "r9"}
+	var got []string
+	for _, s := range (&comparison{run: run, other: other, changes: other.frozen.diff(run.frozen)}).symptoms() {
+		got = append(got, strings.Join(append(s.Tools, s.CallIDs[len(s.CallIDs)-1], s.Hashes, s.Cause), "|"))
+	}
+	want := []string{
+		"run_tests|call of run_tests|differ|" + causeWrongCatalog, "made_up|call of made_up|differ|" + causeWrongCatalog,
+		"go_test|call of go_test|differ|" + causeDrift, "git_log|call of git_log|match|" + causeArguments, "git_diff|call of git_diff|unknown|" + causeNoSuchTool,
+		"there|differ|" + causeMixed, "nowhere|differ|" + causeMixed,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
 	}
 }
 
