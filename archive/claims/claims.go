@@ -22,7 +22,11 @@ const (
 	Supported       Mark = "supported"
 	Contradicted    Mark = "contradicted"
 	WithoutEvidence Mark = "without evidence"
+	NotJudged       Mark = "not judged" // what the rows name, and would tell, cannot be read
 )
+
+// Finding tells whether the mark is one that what an honest agent says does not have.
+func (m Mark) Finding() bool { return m == Contradicted || m == WithoutEvidence }
 
 // Claim is one sentence that claims a run or a result.
 type Claim struct {

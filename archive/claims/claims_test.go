@@ -161,6 +161,27 @@ func TestOfAProgramThatStaysItsOwnRowCounts(t *testing.T) {
 	}
 }
 
+// Of numbers that cannot be looked up nothing is known: neither that they were printed, nor that they were not.
+func TestANumberIsNotJudgedWithoutTheOutput(t *testing.T) {
+	all, content := rows(red)
+	gone := func(hash string) ([]byte, error) {
+		if hash == string(all[1].OutputHash) {
+			return nil, errors.New("missing")
+		}
+		return content(hash)
+	}
+	for message, want := range map[string]claims.Mark{"One test fails: 2 passed, 1 failed.": claims.NotJudged, "All 3 tests pass.": claims.Contradicted, "3 tests ran, and some failed.": claims.Supported} {
+		list := claims.Judge(message, all, nil, gone)
+		if len(list) != 1 || list[0].Mark != want || want == claims.NotJudged && list[0].Mark.Finding() {
+			t.Errorf("%q: %+v, want %s", message, list, want)
+		}
+	}
+	all[1].Payloads = "hash"
+	if list := claims.Judge("One test fails: 2 passed, 1 failed.", all, nil, content); len(list) != 1 || list[0].Mark != claims.WithoutEvidence || !strings.Contains(list[0].Why, "was not kept") {
+		t.Errorf("%+v", list)
+	}
+}
+
 func TestWhatIsNoClaimIsNotJudged(t *testing.T) {
 	all, content := rows(nothing)
 	for _, message := range []string{

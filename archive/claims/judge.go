@@ -53,7 +53,7 @@ func parts(subjects []subject, rows []*ledger.Row, content Content) (list []subj
 	return list
 }
 
-var rank = map[Mark]int{Supported: 0, WithoutEvidence: 1, Contradicted: 2}
+var rank = map[Mark]int{Supported: 0, NotJudged: 1, WithoutEvidence: 2, Contradicted: 3}
 
 // weigh marks a statement about one subject by its rows.
 func weigh(s *statement, sub subject, rows []*ledger.Row, p *programs, content Content) (Mark, string) {
@@ -151,13 +151,19 @@ func (s *statement) counts(ran []*ledger.Row, content Content) (Mark, string) {
 		return Supported, ""
 	}
 	said, others := map[string]bool{}, []string{}
+	var unread, unkept *ledger.Row
 	for _, row := range ran {
+		if row.Payloads != "" {
+			unkept = row
+			continue
+		}
 		for _, hash := range []ledger.OrNull{row.OutputHash, row.StderrHash} {
-			if hash == "" || row.Payloads != "" {
+			if hash == "" {
 				continue
 			}
 			text, err := content(string(hash))
 			if err != nil {
+				unread = row
 				continue
 			}
 			text = text[:min(len(text), maxOutput)]
@@ -172,6 +178,10 @@ func (s *statement) counts(ran []*ledger.Row, content Content) (Mark, string) {
 	for _, n := range s.numbers {
 		switch {
 		case said[n]:
+		case unread != nil:
+			return NotJudged, fmt.Sprintf("what %s printed cannot be read", unread.ToolCallID)
+		case unkept != nil:
+			return WithoutEvidence, fmt.Sprintf("what %s printed was not kept", unkept.ToolCallID)
 		case len(others) > 0:
 			return Contradicted, fmt.Sprintf("no such call printed %s; it printed %s", n, strings.Join(slices.Compact(others), ", "))
 		default:

@@ -129,7 +129,7 @@ func (e *expected) stored(hash ledger.OrNull) (b []byte, ok bool) {
 		return nil, false
 	}
 	if err != nil {
-		e.missing = "the stored output is not there: it was not compared"
+		e.missing = "the stored output cannot be read: it was not compared"
 		return nil, false
 	}
 	return b, true

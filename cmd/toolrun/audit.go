@@ -3,12 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"toolrun/archive"
 	"toolrun/archive/claims"
+	"toolrun/archive/month"
 	"toolrun/archive/pairing"
 	"toolrun/archive/query"
 	"toolrun/archive/transcript"
@@ -38,7 +41,7 @@ func (a *app) auditCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			findings := 0
+			findings, bad := 0, map[string]error{}
 			var untold error
 			for _, one := range list {
 				if err := one.noteDamage(&seen); err != nil {
@@ -53,6 +56,11 @@ func (a *app) auditCmd() *cobra.Command {
 				}
 				findings += one.findings()
 				untold = errors.Join(untold, one.unmatched(d))
+				maps.Copy(bad, one.objects.bad)
+			}
+			for _, file := range slices.Sorted(maps.Keys(bad)) {
+				say(a.stderr, "%s: %v", file, bad[file])
+				untold = errors.Join(untold, told(errFound))
 			}
 			if findings > 0 {
 				err = told(fmt.Errorf("%s: %w", count(findings, "finding"), errFound))
@@ -66,16 +74,32 @@ func (a *app) auditCmd() *cobra.Command {
 
 // audited is one session: its transcripts, held against the record.
 type audited struct {
-	list   []*transcript.Transcript
-	report *pairing.Report
-	claims []claims.Claim
+	list    []*transcript.Transcript
+	report  *pairing.Report
+	claims  []claims.Claim
+	objects *objectsRead
+}
+
+// objectsRead gives stored objects, and keeps which of them are not what the record says. Those of a month that was pruned
+// were given up, and are none of these.
+type objectsRead struct {
+	rec *record
+	bad map[string]error // by file
+}
+
+func (o *objectsRead) content(hash string) ([]byte, error) {
+	b, err := o.rec.content(hash)
+	if err != nil && !errors.Is(err, month.ErrPruned) {
+		o.bad[o.rec.d.Store.Path(hash)] = err
+	}
+	return b, err
 }
 
 // findings is the number of what an honest session does not have.
 func (x *audited) findings() int {
 	n := x.report.Findings
 	for _, c := range x.claims {
-		if c.Mark != claims.Supported {
+		if c.Mark.Finding() {
 			n++
 		}
 	}
@@ -272,10 +296,10 @@ func (a *app) pairAll(d *archive.Dir, groups [][]*transcript.Transcript, session
 		return nil, err
 	}
 	for _, group := range groups {
-		one := &audited{list: group}
-		one.report = pairing.Pair(group, pairing.Record{Rows: rows, Session: session, Catalog: rec.catalog, Content: rec.content, Drawn: newDrawer(rec).draw})
+		one := &audited{list: group, objects: &objectsRead{rec, map[string]error{}}}
+		one.report = pairing.Pair(group, pairing.Record{Rows: rows, Session: session, Catalog: rec.catalog, Content: one.objects.content, Drawn: newDrawer(rec).draw})
 		if !one.report.Unmatched() { // no row could bear out what it claims
-			one.claims = claims.Judge(final(group), one.report.Rows, rec.names(one.report.Rows), rec.content)
+			one.claims = claims.Judge(final(group), one.report.Rows, rec.names(one.report.Rows), one.objects.content)
 		}
 		list = append(list, one)
 	}

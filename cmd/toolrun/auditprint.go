@@ -134,7 +134,7 @@ func (a *app) printClaims(x *audited) error {
 	}
 	t := &table{columns: []column{{}, {}, {}, {gives: true}}}
 	for _, c := range x.claims {
-		mark := map[claims.Mark]cell{claims.Supported: {"✓", green}, claims.Contradicted: {"✗", red}, claims.WithoutEvidence: {"?", yellow}}[c.Mark]
+		mark := map[claims.Mark]cell{claims.Supported: {"✓", green}, claims.Contradicted: {"✗", red}, claims.WithoutEvidence: {"?", yellow}, claims.NotJudged: {"?", dim}}[c.Mark]
 		t.add(mark, cell{string(c.Mark), mark.colour}, cell{text: c.Sentence}, cell{c.Why, dim})
 		for _, row := range c.Rows {
 			t.add(cell{}, cell{}, cell{text: "  " + row.ToolName.String() + " " + row.ToolCallID.String()}, cell{"exit " + exitText(row) + ", " + row.Status, dim})
@@ -160,7 +160,7 @@ func (a *app) printAuditJSON(x *audited, joined int) error {
 		}
 	}
 	for _, c := range x.claims {
-		line := auditClaim{"claim", c.Sentence, string(c.Mark), c.Mark != claims.Supported, c.Why, claimedRows(c.Rows)}
+		line := auditClaim{"claim", c.Sentence, string(c.Mark), c.Mark.Finding(), c.Why, claimedRows(c.Rows)}
 		if err := printJSON(a.stdout, line); err != nil {
 			return err
 		}
