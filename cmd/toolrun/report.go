@@ -34,6 +34,9 @@ func (a *app) reportCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := a.meanSession(d); err != nil {
+				return err
+			}
 			p, seen, err := a.makePage(d, pageOptions{limit: limit})
 			if err != nil {
 				return err

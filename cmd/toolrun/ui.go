@@ -40,6 +40,9 @@ func (a *app) uiCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := a.meanSession(d); err != nil {
+				return err
+			}
 			in := catchSignals(cmd.Context())
 			defer in.stop()
 			listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
