@@ -71,17 +71,39 @@ func loadConfig(path string) (Config, error) {
 		return c, fmt.Errorf("%s: %w", path, err)
 	}
 	var errs []error
+	judge := func(err error, key ...string) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s:%d: %s: %w", path, lineOf(string(text), key...), strings.Join(key, ": "), err))
+		}
+	}
 	seen := map[string]bool{}
 	for _, key := range meta.Keys() {
 		if seen[key[0]] {
-			continue // a table is judged once, by its own name
+			continue // a table is gone through once
 		}
 		seen[key[0]] = true
-		if err := c.set(key[0], values[key[0]]); err != nil {
-			errs = append(errs, fmt.Errorf("%s:%d: %s: %w", path, lineOf(string(text), key[0]), key[0], err))
+		set := c.table(key[0])
+		table, ok := values[key[0]].(map[string]any)
+		if set == nil || !ok {
+			judge(c.set(key[0], values[key[0]]), key[0])
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(table)) {
+			judge(set(name, table[name]), key[0], name)
 		}
 	}
 	return c, errors.Join(errs...)
+}
+
+// table sets a key of a table, where key names one.
+func (c *Config) table(key string) (set func(key string, value any) error) {
+	switch key {
+	case "checkpoints":
+		return c.Checkpoints.set
+	case "check":
+		return c.Check.Set
+	}
+	return nil
 }
 
 func (c *Config) set(key string, value any) error {
@@ -94,9 +116,9 @@ func (c *Config) set(key string, value any) error {
 		}
 		return fmt.Errorf(`want "checkpoint" or "row"`)
 	case key == "checkpoints":
-		return c.Checkpoints.set(value)
+		return errors.New("want a table with interval, file, command")
 	case key == "check":
-		return c.Check.Set(value)
+		return errors.New("want a table with " + strings.Join(anomaly.Keys, ", "))
 	case key == "approval_wait":
 		text, _ := value.(string)
 		d, err := time.ParseDuration(text)
@@ -124,21 +146,7 @@ func (c *Config) set(key string, value any) error {
 	return errors.New("unknown key")
 }
 
-func (c *Checkpoints) set(value any) error {
-	table, ok := value.(map[string]any)
-	if !ok {
-		return errors.New("want a table with interval, file, command")
-	}
-	var errs []error
-	for _, key := range slices.Sorted(maps.Keys(table)) {
-		if err := c.setKey(key, table[key]); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", key, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (c *Checkpoints) setKey(key string, value any) error {
+func (c *Checkpoints) set(key string, value any) error {
 	text, _ := value.(string)
 	switch key {
 	case "interval":
@@ -171,15 +179,37 @@ func (c *Checkpoints) setKey(key string, value any) error {
 	return nil
 }
 
-// lineOf returns the line of a top-level key or table, for BurntSushi/toml keeps no places of keys.
-func lineOf(text, key string) int {
+// lineOf returns the line of a top-level key or table, or of a key in a table, for BurntSushi/toml keeps no places of keys.
+// Where a key has no line of its own, as in an inline table, it is that of the table.
+func lineOf(text string, key ...string) int {
+	table, first := "", 0
 	for i, line := range strings.Split(text, "\n") {
-		line = strings.TrimLeft(line, " \t[")
-		line = strings.TrimLeft(line, `"'`)
-		rest, ok := strings.CutPrefix(line, key)
-		if ok && (rest == "" || strings.ContainsAny(rest[:1], " \t=].\"'")) {
+		line = strings.TrimSpace(line)
+		name, _, isKey := strings.Cut(line, "=")
+		if strings.HasPrefix(line, "[") {
+			table, _, _ = strings.Cut(strings.TrimLeft(line, "["), "]")
+			name, isKey = "", true
+		}
+		if !isKey {
+			continue
+		}
+		at := dotted(table + "." + name)
+		if len(at) >= len(key) && slices.Equal(at[:len(key)], key) {
 			return i + 1
 		}
+		if first == 0 && len(at) > 0 && at[0] == key[0] {
+			first = i + 1
+		}
 	}
-	return 1
+	return max(first, 1)
+}
+
+// dotted are the parts of a dotted key, without quotes.
+func dotted(key string) (parts []string) {
+	for part := range strings.SplitSeq(key, ".") {
+		if part = strings.Trim(part, " \t\"'"); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return parts
 }

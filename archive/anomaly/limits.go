@@ -3,7 +3,6 @@ package anomaly
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -42,24 +41,11 @@ func (l *Limits) atNight(hour int) bool {
 	return from <= hour || hour <= to
 }
 
-// Set takes the table [check] as TOML decodes it.
-func (l *Limits) Set(value any) error {
-	table, ok := value.(map[string]any)
-	if !ok {
-		return errors.New("want a table with " + strings.Join(keys, ", "))
-	}
-	var errs []error
-	for _, key := range slices.Sorted(maps.Keys(table)) {
-		if err := l.set(key, table[key]); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", key, err))
-		}
-	}
-	return errors.Join(errs...)
-}
+// Keys are those of the table [check].
+var Keys = []string{"session_calls", "session_errors", "attempts", "session_cost_usd", "call_duration", "night", "same_input", "open_for", "samples", "score", "unusual_failure", "history_days", "off"}
 
-var keys = []string{"session_calls", "session_errors", "attempts", "session_cost_usd", "call_duration", "night", "same_input", "open_for", "samples", "score", "unusual_failure", "history_days", "off"}
-
-func (l *Limits) set(key string, value any) (err error) {
+// Set takes one key of the table [check], as TOML decodes its value.
+func (l *Limits) Set(key string, value any) (err error) {
 	switch key {
 	case "session_calls":
 		l.SessionCalls, err = whole(value, 1)
@@ -88,7 +74,7 @@ func (l *Limits) set(key string, value any) (err error) {
 	case "off":
 		l.Off, err = rules(value)
 	default:
-		return fmt.Errorf("unknown key (the keys are %s)", strings.Join(keys, ", "))
+		return fmt.Errorf("unknown key (the keys are %s)", strings.Join(Keys, ", "))
 	}
 	return err
 }
