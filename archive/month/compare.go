@@ -55,12 +55,20 @@ func (p *Part) checkFile(ctx context.Context, name string) error {
 	}
 	// What is still in memory says little of the disk.
 	_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
-	sum := sha256.New()
-	if _, err := io.Copy(sum, &stopping{ctx, io.NewSectionReader(f, 0, p.Files[name].Bytes)}); err != nil {
+	if err := p.checkHash(name, &stopping{ctx, io.NewSectionReader(f, 0, p.Files[name].Bytes)}); err != nil {
 		return p.Damage(name, 0, err)
 	}
+	return nil
+}
+
+// checkHash holds the bytes of a file against the manifest.
+func (p *Part) checkHash(name string, r io.Reader) error {
+	sum := sha256.New()
+	if _, err := io.Copy(sum, r); err != nil {
+		return err
+	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != p.Files[name].SHA256 {
-		return p.Damage(name, 0, fmt.Errorf("%w: its SHA-256 is %s, and the manifest says %s", seekable.ErrDamaged, got, p.Files[name].SHA256))
+		return fmt.Errorf("%w: its SHA-256 is %s, and the manifest says %s", seekable.ErrDamaged, got, p.Files[name].SHA256)
 	}
 	return nil
 }

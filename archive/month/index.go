@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// The index of a part tells where in its files a call, a session, an object and a run are. It is derived, and what is found
-// by it is held against what was asked for; its hash is in the manifest.
+// The index of a part tells where in its files a call, a session, an object and a run are. It is derived; it is
+// held against its hash in the manifest when it is opened, and what is found by it against what was asked for.
 //
 // The content of its pages: magic, the numbers of records of the tables (4 bytes each) and the length of the names; the
 // tables, each record of fixed length and sorted, numbers big-endian; the names of the runs, a line each.

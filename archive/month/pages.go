@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// An index is read a few records at a time, so that its hash cannot be told: it is in pages, each with a checksum of its own.
-// A bit that changed is then damage, and not a call that is not there.
+// An index is read a few records at a time, after its hash was told: it is in pages, each with a checksum of its own. A bit
+// that changed since is then damage, and not a call that is not there.
 const (
 	pageBytes = 4096          // of the file; the last page may be shorter
 	pageRoom  = pageBytes - 4 // of them content, and CRC-32C of that behind it, big-endian

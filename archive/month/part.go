@@ -155,21 +155,27 @@ func (p *Part) reader(file string) (*seekable.Reader, error) {
 	return r, nil
 }
 
-// Index returns the index of the part.
+// Index returns the index of the part, which is the one that the manifest names: another would lead past rows.
 func (p *Part) Index() (*Index, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.index != nil {
 		return p.index, nil
 	}
+	size := p.Files[IndexFile].Bytes
 	f, err := p.open(IndexFile)
 	if err == nil {
-		p.index, err = openIndex(f, p.Files[IndexFile].Bytes)
+		err = p.checkHash(IndexFile, io.NewSectionReader(f, 0, size))
+	}
+	var x *Index
+	if err == nil {
+		x, err = openIndex(f, size)
 	}
 	if err != nil {
 		return nil, p.Damage(IndexFile, 0, err)
 	}
-	return p.index, nil
+	p.index = x
+	return x, nil
 }
 
 // Line is a line of the part's ledger; Text is valid until the next, Offset is that of the ledger.
