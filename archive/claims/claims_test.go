@@ -269,6 +269,42 @@ func TestAShellMayMaskAFailure(t *testing.T) {
 		`["script","-qec","pytest","/dev/null"]`:                    false,
 		`["script","-qec","pytest; true","/dev/null"]`:              true,
 		`["sh","-c","pytest >out 2>err </dev/null && echo '>|'" ]`:  false,
+
+		// what a program runs that it reads from its standard input
+		`["bash","-c","bash <<< \"false | true\""]`:                          true,
+		`["bash","-c","sh <<< \"pytest || true\""]`:                          true,
+		`["bash","-c","bash < scr"]`:                                         true,
+		`["bash","-c","bash<scr"]`:                                           true,
+		`["bash","-c","<scr bash"]`:                                          true,
+		`["bash","-c","cd a && A=1 exec bash -s -- x < scr 2>&1"]`:           true,
+		`["bash","-c","bash /dev/stdin < scr"]`:                              true,
+		`["bash","-c",". /dev/stdin <<< 'false | true'"]`:                    true,
+		`["bash","-c","busybox sh < scr"]`:                                   true,
+		`["bash","-c","timeout 9 dash <scr"]`:                                true,
+		`["bash","-c","su me < scr"]`:                                        true,
+		`["bash","-c","python3 - <<< 'pytest()'"]`:                           true,
+		`["bash","-c","python3.12 < scr"]`:                                   true,
+		`["bash","-o","pipefail","-c","set -e -o pipefail; cat scr | bash"]`: true,
+		`["bash","/dev/stdin"]`:                                              true,
+		`["busybox","sh"]`:                                                   true,
+		`["su","me"]`:                                                        true,
+		`["bash","-c","pytest < in"]`:                                        false,
+		`["bash","-c","python3 app.py < in > out"]`:                          false,
+		`["bash","-c","python3 -m pytest </dev/null"]`:                       false,
+		`["bash","-c","bash script.sh < in 2>&1"]`:                           false,
+		`["bash","-c","which bash"]`:                                         false,
+		`["bash","-c","python3 --version"]`:                                  false,
+		`["bash","-c",". ./env.sh && pytest"]`:                               false,
+
+		// env takes a command line in one word
+		`["env","-S","bash -c","false | true"]`:                    true,
+		`["env","-S","bash -c 'false | true'"]`:                    true,
+		`["env","-iS","bash -c \"false | true\""]`:                 true,
+		`["env","--split-string=bash -c false\\ |\\ true"]`:        true,
+		`["timeout","9","env","A=1","-Sbash -c","pytest || true"]`: true,
+		`["bash","-c","env -S \"bash -c 'false | true'\""]`:        true,
+		`["env","-S","bash -ec","cd a; pytest"]`:                   false,
+		`["env","-S","pytest -k 'a|b'"]`:                           false,
 	} {
 		row := &ledger.Row{}
 		if err := row.Argv.UnmarshalJSON([]byte(script)); err != nil {

@@ -16,7 +16,7 @@ var shells = map[string]bool{"sh": true, "bash": true, "rbash": true, "dash": tr
 
 // Masked tells whether the exit code of a call may be that of another program than the one that was asked for: the call is a
 // script of a shell that goes on after a failure, by a pipe, ";", "||", "&", a newline, "!", or a trap; or one that the row
-// does not have, since the shell read it from its standard input. A script under "set -e" (and pipefail, where it has pipes)
+// does not have, since the shell, or one that the script starts, read it from its standard input. A script under "set -e" (and pipefail, where it has pipes)
 // goes on after none, as long as it has no "&&" before its end, which "set -e" lets pass, and takes back nothing. Where argv is
 // not kept, nothing is known: masked.
 func Masked(row *ledger.Row) bool {
@@ -32,6 +32,7 @@ func scriptOf(row *ledger.Row) (script, options string, known bool) {
 	if json.Unmarshal(row.Argv.Raw(), &argv) != nil {
 		return "", "", false
 	}
+	argv = splitStrings(argv)
 	for i, word := range argv {
 		if !shells[path.Base(word)] {
 			continue
@@ -71,7 +72,7 @@ func handed(program string, args []string) (script, options string, known bool) 
 			return args[i+1], "", true
 		}
 	}
-	return "", "", true
+	return "", "", program != "su" // which reads its standard input
 }
 
 // returnOption is an option of script that has it end as its command does.
@@ -116,7 +117,7 @@ func shellScript(args []string) (script, options string, kind scriptKind) {
 			continue
 		case command:
 			return arg, options, inline
-		case strings.Contains(options, "s"):
+		case strings.Contains(options, "s") || stdinFile().MatchString(arg):
 			return "", options, stdin
 		}
 		return "", options, file
@@ -128,7 +129,7 @@ func shellScript(args []string) (script, options string, kind scriptKind) {
 func wrapped(before []string) bool {
 	for _, word := range before {
 		switch path.Base(word) {
-		case "env", "timeout", "nice", "nohup", "setsid", "stdbuf", "time", "xargs", "unshare", "docker", "podman", "kubectl", "exec", "run", "sudo", "doas", "su", "ssh", "chroot", "flock", "script", "--":
+		case "env", "command", "busybox", "timeout", "nice", "ionice", "taskset", "chrt", "setpriv", "strace", "nohup", "setsid", "stdbuf", "time", "xargs", "unshare", "docker", "podman", "kubectl", "exec", "run", "sudo", "doas", "su", "ssh", "chroot", "flock", "script", "--":
 			return true
 		}
 	}
@@ -193,6 +194,9 @@ func masks(script, options string) bool {
 				return true
 			}
 		}
+	}
+	if readsScript(bare) {
+		return true
 	}
 	inner := false // a shell in the script: what stands in quotes behind its -c was not looked at
 	for _, word := range strings.FieldsFunc(bare, func(r rune) bool { return strings.ContainsRune(" \t\n;(){}", r) }) {
