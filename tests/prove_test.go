@@ -110,7 +110,7 @@ func TestProveAnswersAQuestionOfTheRecord(t *testing.T) {
 		CallID string   `json:"tool_call_id"`
 		Lacks  []string `json:"lacks"`
 	}
-	if err := json.Unmarshal([]byte(lines[0]), &near); err != nil || got.code != 3 || len(lines) != 5 || near.Type != "nearest" || near.CallID != ids["other"] || len(near.Lacks) != 1 {
+	if err := json.Unmarshal([]byte(lines[0]), &near); err != nil || got.code != 3 || len(lines) != 3 || near.Type != "nearest" || near.CallID != ids["other"] || len(near.Lacks) != 1 {
 		t.Errorf("%v: status %d: %+v\n%s", err, got.code, near, got.stdout)
 	}
 	for _, args := range [][]string{{}, {ids["first"], "--tool", "exists"}, {"--arg", "path"}, {"--arg", "path=[", "--tool", "exists"}, {"--arg", "=a"}} {

@@ -56,7 +56,7 @@ func (a *app) proveQuestion(cmd *cobra.Command, d *archive.Dir, q *question) err
 	}
 	rec, seen := newRecord(d), damageSeen{a: a}
 	var fit []string // tool_call_ids
-	var near []nearRow
+	near := nearRows{tool: q.tool}
 	for row, err := range (query.Scan{Filter: a.filter(), Columns: askedColumns}).Rows(d) {
 		if err != nil {
 			if err := seen.note(err); err != nil {
@@ -71,10 +71,7 @@ func (a *app) proveQuestion(cmd *cobra.Command, d *archive.Dir, q *question) err
 			}
 			continue
 		}
-		near = append(near, nearRow{row, lacks})
-		if len(near) >= 4*nearestRows {
-			near = nearest(near)
-		}
+		near.add(row, lacks)
 	}
 	rows, err := wholeRows(d, fit[max(len(fit)-fittingRows, 0):])
 	if err != nil {
@@ -91,12 +88,23 @@ func (a *app) proveQuestion(cmd *cobra.Command, d *archive.Dir, q *question) err
 		if !errors.Is(err, errUnverified) && !errors.Is(err, evidence.ErrUnverified) && !errors.Is(err, archive.ErrContradiction) {
 			return err
 		}
-		near = append(near, nearRow{row, []string{"it does not verify: " + err.Error()}})
+		near.add(row, []string{"it does not verify: " + err.Error()})
 	}
-	if err := a.printNearest(nearest(near)); err != nil {
+	list := near.nearest()
+	if err := a.printNearest(list); err != nil {
 		return err
 	}
-	return errors.Join(&foundError{errors.New("nothing proved: no such call is on the record" + nearNote(near))}, seen.result())
+	why := "no such call is on the record"
+	if q.tool != "" && !near.ofTool {
+		why = fmt.Sprintf("a tool %q is unknown to the record", q.tool)
+		if f := a.filter(); f.Session != "" || !f.Since.IsZero() || !f.Until.IsZero() {
+			why = fmt.Sprintf("no call of a tool %q is in the session and the time that are asked for", q.tool)
+		}
+	}
+	if len(list) > 0 {
+		why += "; the nearest stand above"
+	}
+	return errors.Join(&foundError{errors.New("nothing proved: " + why)}, seen.result())
 }
 
 // wholeRows are the rows with these tool_call_ids, in the order of seq.
@@ -118,13 +126,6 @@ func wholeRows(d *archive.Dir, ids []string) (rows []*ledger.Row, err error) {
 		}
 	}
 	return rows, nil
-}
-
-func nearNote(near []nearRow) string {
-	if len(near) == 0 {
-		return ""
-	}
-	return "; the nearest stand above"
 }
 
 // readAfter reads --after: a time, else a call.
@@ -229,15 +230,35 @@ type nearRow struct {
 	lacks []string
 }
 
+// nearRows are those that come nearest to the answer: of the named tool, where there are any.
+type nearRows struct {
+	tool   string // "": none is named
+	ofTool bool   // there are rows of it
+	list   []nearRow
+}
+
+func (n *nearRows) add(row *ledger.Row, lacks []string) {
+	is := n.tool != "" && row.ToolName.String() == n.tool
+	switch {
+	case is && !n.ofTool:
+		n.ofTool, n.list = true, nil
+	case !is && n.ofTool:
+		return
+	}
+	if n.list = append(n.list, nearRow{row, lacks}); len(n.list) >= 4*nearestRows {
+		n.list = n.nearest()
+	}
+}
+
 // nearest are those that lack least, newest first among equals.
-func nearest(list []nearRow) []nearRow {
-	slices.SortStableFunc(list, func(x, y nearRow) int {
+func (n *nearRows) nearest() []nearRow {
+	slices.SortStableFunc(n.list, func(x, y nearRow) int {
 		if n := len(x.lacks) - len(y.lacks); n != 0 {
 			return n
 		}
 		return int(y.row.Seq - x.row.Seq)
 	})
-	return list[:min(len(list), nearestRows)]
+	return n.list[:min(len(n.list), nearestRows)]
 }
 
 // printNearest lists them on stderr: stdout is for a receipt, and there is none. With --json they go to stdout.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"toolrun/archive/claims"
 	"toolrun/archive/evidence"
 	"toolrun/archive/ledger"
 )
@@ -76,11 +77,17 @@ func (a *app) verifyReceipt(cmd *cobra.Command, name string, key *evidence.Key) 
 	if err != nil {
 		return a.notVerified(fmt.Errorf("%s: what was signed is no row: %w", name, err))
 	}
+	masked := row.ExitCode != nil && claims.Masked(row)
 	if a.flags.json {
-		return printJSON(a.stdout, verifiedReceipt{"receipt", true, key.ID(), receipt.Index, receipt.Checkpoint.Tree.N, json.RawMessage(receipt.Line)})
+		return printJSON(a.stdout, verifiedReceipt{"receipt", true, key.ID(), receipt.Index, receipt.Checkpoint.Tree.N, masked, json.RawMessage(receipt.Line)})
 	}
 	if err := a.say("verified: row %d of %d that %s signed", receipt.Index+1, receipt.Checkpoint.Tree.N, key.ID()); err != nil {
 		return err
+	}
+	if masked {
+		if err := a.say("its exit code may have been masked by the script of a shell: a command of it may have failed all the same"); err != nil {
+			return err
+		}
 	}
 	return proofOf(row).print(a.stdout, a.screen())
 }
@@ -92,6 +99,7 @@ type verifiedReceipt struct {
 	Key      string          `json:"key"`
 	Index    int64           `json:"index"`
 	TreeSize int64           `json:"tree_size"`
+	Masked   bool            `json:"exit_code_may_be_masked"` // prove takes it only with --allow-shell
 	Row      json.RawMessage `json:"row"`
 }
 
