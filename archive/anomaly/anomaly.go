@@ -179,7 +179,14 @@ func (c *Checker) call(row *ledger.Row) {
 		c.report(SlowCall, row, took, limit, "took %.1f s", took)
 	}
 	if n := max(row.Attempt, row.Repeat); n >= l.Attempts && started(row) {
-		c.report(Repeats, row, float64(n), float64(l.Attempts), "attempt %d, repeated %d times after failures", row.Attempt, row.Repeat)
+		var how []string
+		if row.Attempt >= l.Attempts {
+			how = append(how, fmt.Sprintf("attempt %d, as its tool declares", row.Attempt))
+		}
+		if row.Repeat >= l.Attempts {
+			how = append(how, fmt.Sprintf("the agent calls it again with the same input, after %d failures", row.Repeat))
+		}
+		c.report(Repeats, row, float64(n), float64(l.Attempts), "%s", strings.Join(how, "; "))
 	}
 	if row.ApprovalStatus == ledger.ApprovalAutonomous && started(row) && (row.RiskClass == "SEND" || row.RiskClass == "DESTRUCTIVE") {
 		c.report(Autonomous, row, 1, 0, "%s, and nobody was asked", row.RiskClass)

@@ -128,6 +128,21 @@ func TestEachRuleHasACaseAndANearMiss(t *testing.T) {
 	}
 }
 
+// The agent's own tries and those that a tool declares are two things.
+func TestRepeatsSayWhoseTheyAre(t *testing.T) {
+	for want, change := range map[string]func(r *ledger.Row){
+		"attempt 3, as its tool declares":                                func(r *ledger.Row) { r.Attempt = 3 },
+		"the agent calls it again with the same input, after 4 failures": func(r *ledger.Row) { r.Repeat = 4 },
+		"attempt 3, as its tool declares; the agent calls it again with the same input, after 4 failures": func(r *ledger.Row) {
+			r.Attempt, r.Repeat = 3, 4
+		},
+	} {
+		if found := check(t, anomaly.Defaults(), ledgerOf(1, from(0, change))); len(found) != 1 || found[0].Text != want {
+			t.Errorf("%+v, want %q", found, want)
+		}
+	}
+}
+
 // back moves a row to an earlier time.
 func back(row *ledger.Row, by time.Duration) {
 	at, err := time.Parse(time.RFC3339, row.StartedAt)

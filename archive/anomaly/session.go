@@ -40,7 +40,7 @@ func (c *Checker) session(s *session, row *ledger.Row) {
 		s.errors++
 	}
 	if rate := float64(s.errors) / float64(s.calls); s.calls >= l.SessionCalls && rate > l.SessionErrors && s.once(SessionErrors) {
-		c.report(SessionErrors, row, rate, l.SessionErrors, "%d of %d calls of the session failed", s.errors, s.calls)
+		c.report(SessionErrors, row, rate, l.SessionErrors, "%d of the %d calls so far failed", s.errors, s.calls)
 	}
 	if usd, known := c.cost(row); known {
 		s.usd += usd
