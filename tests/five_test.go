@@ -408,7 +408,7 @@ func TestTablesAreAsTheyAreOnATerminalAndInAPipe(t *testing.T) {
 	}
 	for name, args := range tables {
 		want := map[string]int{"check": 3}[name]
-		pipe := p.query(args...)
+		pipe := finish(t, p.asking(args...))
 		if pipe.code != want {
 			t.Errorf("%s: status %d\n%s", name, pipe.code, pipe.stderr)
 			continue

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -52,11 +53,18 @@ func firstDifference(have, want string) string {
 	return ""
 }
 
+// asking is a subcommand that finds the data directory by its environment: what it prints has no path of this test in it.
+func (p *place) asking(args ...string) *exec.Cmd {
+	cmd := exec.Command(toolrun, args...)
+	cmd.Dir, cmd.Env = p.root, append(slices.Clone(p.env), "TOOLRUN_DATA="+p.data)
+	return cmd
+}
+
 // onTerminal runs a subcommand at a terminal of so many columns and returns what the terminal was sent.
 func (p *place) onTerminal(columns int, args ...string) (text string, code int) {
 	p.t.Helper()
-	cmd := exec.Command(toolrun, append(args, "--data", p.data)...)
-	cmd.Dir, cmd.Env = p.root, append(p.env, "TERM=xterm-256color")
+	cmd := p.asking(args...)
+	cmd.Env = append(cmd.Env, "TERM=xterm-256color")
 	master, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: uint16(columns)})
 	if err != nil {
 		p.t.Fatal(err)

@@ -52,6 +52,14 @@ func short(hash string) string {
 	return hash[:min(12, len(hash))]
 }
 
+// sameRecord is a command that asks the record which this one asks, where that was named by --data.
+func (a *app) sameRecord(command string) string {
+	if a.flags.data == "" {
+		return command
+	}
+	return command + " --data " + shellWord(a.flags.data)
+}
+
 // dollars are costs that stand below each other, all to as many places as it takes to tell the least of them apart from nothing;
 // nothing is 0.00, and what is not known "-".
 func dollars(costs []*float64) []string {

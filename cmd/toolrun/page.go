@@ -99,7 +99,7 @@ func (a *app) makePage(d *archive.Dir, o pageOptions) (*page, *damageSeen, error
 		s.place(newest)
 	}
 	if priced > 0 {
-		p.Cost = fmt.Sprintf("%.2f USD, of the %s whose cost is known", usd, count(priced, "call"))
+		p.Cost = fmt.Sprintf("%s USD, of the %s whose cost is known", dollars([]*float64{&usd})[0], count(priced, "call"))
 	}
 	p.Range = a.pageRange()
 	if key, err := evidence.PublicKey(d.Path()); err == nil {
@@ -147,7 +147,7 @@ func (a *app) pageRow(row *ledger.Row, n int, s *pageSession, link func(string) 
 		Input: escape(row.InputSummary.String()), Output: size(row.OutputBytes),
 	}
 	hashes := map[string]string{"input_hash": row.InputHash, "output_hash": string(row.OutputHash), "stderr_hash": string(row.StderrHash)}
-	for _, line := range (story{row: row}).table(nil).rows {
+	for _, line := range (story{row: row, again: a.sameRecord}).table(nil).rows {
 		told := storyLine{Key: line[0].text, Value: line[1].text}
 		if hash := hashes[told.Key]; hash != "" && link != nil && row.Payloads != "hash" {
 			told.Link = link(hash)

@@ -34,7 +34,7 @@ func (a *app) showCmd() *cobra.Command {
 			}
 			told := make([]story, len(rows))
 			for i, row := range rows {
-				told[i].row = row
+				told[i].row, told[i].again = row, a.sameRecord
 				if j := known[row.ToolCallID.String()]; j != nil {
 					told[i].learned = query.Fill(row, j)
 				}

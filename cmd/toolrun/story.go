@@ -19,7 +19,8 @@ type story struct {
 	attempts []*ledger.Row // all of the call, the row among them; fewer than two: there was no other
 	file     string        // where the row stands; "" where that was not looked up
 	line     int
-	learned  bool // joins.jsonl has filled the row
+	learned  bool                        // joins.jsonl has filled the row
+	again    func(command string) string // completes a command that asks on
 }
 
 // table is the whole story, for people. With d nil objects are named only.
@@ -113,12 +114,12 @@ func (s story) table(d *archive.Dir) *table {
 	if row.Payloads == "" {
 		call := shellWord(row.ToolCallID.String())
 		if row.OutputHash != "" {
-			put("whole output", "toolrun output "+call)
+			put("whole output", s.again("toolrun output "+call))
 		}
 		if row.StderrHash != "" {
-			put("whole stderr", "toolrun output --stderr "+call)
+			put("whole stderr", s.again("toolrun output --stderr "+call))
 		}
-		put("whole input", "toolrun output --input "+call)
+		put("whole input", s.again("toolrun output --input "+call))
 	}
 	return t
 }
