@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"toolrun/archive"
+	"toolrun/archive/audit"
 )
 
 // forger works on a data directory of three runs of 8 calls each. He may write every file of it, and knows toolrun well.
@@ -319,6 +320,16 @@ func TestForgeriesAreFound(t *testing.T) {
 				t.Errorf("with the line of a log it finds  %s\nand with a copy  %s", line, with)
 			}
 		})
+	}
+}
+
+// A public key that is there and not good is not told to be missing too.
+func TestABadPublicKeyIsNamedOnce(t *testing.T) {
+	f := newForger(t)
+	f.write("checkpoint.pub", strings.Replace(f.read("checkpoint.pub"), "toolrun/", "toolrum/", 1))
+	found := find(t, f.dir, "").Findings
+	if len(found) != 1 || found[0].Kind != audit.KeyBad || strings.Contains(found[0].Text, "missing") {
+		t.Errorf("%+v", found)
 	}
 }
 

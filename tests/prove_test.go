@@ -226,4 +226,23 @@ func TestProveAsksSealedMonthsToo(t *testing.T) {
 	if got := p.query("prove", "--arg", "n=5", "--hot"); got.code != 3 {
 		t.Errorf("--hot: status %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
+	// What cannot be read is damaged, and not missing.
+	for _, c := range []struct {
+		file, ask string
+		code      int
+	}{{"runs.tar.zst", "prove", 4}, {"store.tar.zst", "output", 3}} {
+		path := filepath.Join(p.data, "archive", "2025-01", c.file)
+		good := readFile(t, path)
+		bad := []byte(good)
+		bad[len(bad)/4] ^= 1
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.query(c.ask, calls[3].id); got.code != c.code || !strings.Contains(got.stderr, c.file+": damaged archive") {
+			t.Errorf("%s with a damaged %s: status %d\n%s%s", c.ask, c.file, got.code, got.stdout, got.stderr)
+		}
+		if err := os.WriteFile(path, []byte(good), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

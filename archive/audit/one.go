@@ -65,7 +65,7 @@ func oneRun(d *archive.Dir, id, call string) (*run, error) {
 	r.sealed = true
 	for line, err := range d.Trace(id) {
 		var damage *ledger.Damage
-		if err != nil && !errors.As(err, &damage) {
+		if err != nil && (!errors.As(err, &damage) || damage.Line == 0) { // of the archive, not of a line
 			return nil, err
 		}
 		if err == nil {

@@ -43,7 +43,7 @@ func (v *verifier) readSigned() error {
 	}
 	notes := v.verifiedNotes()
 	// A process that died when it signed for the first time left a checkpoint of no rows and no public key yet.
-	if v.signed.key == nil && slices.ContainsFunc(notes, func(n *evidence.Note) bool {
+	if v.signed.key == nil && errors.Is(err, evidence.ErrNoKey) && slices.ContainsFunc(notes, func(n *evidence.Note) bool {
 		return n.Seal != nil || n.Month != nil || n.Checkpoint != nil && n.Checkpoint.Tree.N > 0
 	}) {
 		v.find(Finding{Kind: KeyBad, File: evidence.PublicKeyName, Text: "missing, and there are checkpoints"})

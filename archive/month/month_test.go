@@ -402,6 +402,34 @@ func TestLinesBehindADamagedFrameAreRead(t *testing.T) {
 	}
 }
 
+// An object of several frames, a later one of which is damaged: what cannot be read names its file.
+func TestDamageInTheMiddleOfAnObjectNamesItsFile(t *testing.T) {
+	var long strings.Builder
+	for i := range 50_000 {
+		fmt.Fprintln(&long, hashOf(fmt.Sprint(i)))
+	}
+	w := newWorld(t, 1, func(int) string { return long.String() })
+	path := w.write().Name(StoreFile)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)*3/4] ^= 1
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, size, err := w.open().OpenObject(hashOf(long.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	n, err := io.Copy(io.Discard, r)
+	var damage *ledger.Damage
+	if !errors.As(err, &damage) || damage.File != path || n == 0 || n >= size {
+		t.Errorf("%d of %d bytes: %v", n, size, err)
+	}
+}
+
 func TestPrunedPartKeepsItsLeavesAndNothingElse(t *testing.T) {
 	w := newWorld(t, 250, small)
 	p := w.write()

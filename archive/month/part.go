@@ -366,10 +366,25 @@ func (p *Part) member(file string, table int, key uint64, name string) (io.ReadC
 			return nil, 0, p.unread(file, err)
 		}
 		if string(bytes.TrimRight(head[:100], "\x00")) == name {
-			return io.NopCloser(content), at.size, nil
+			return io.NopCloser(&memberReader{p, file, content}), at.size, nil
 		}
 	}
 	return nil, 0, fs.ErrNotExist
+}
+
+// memberReader is the content of a file of a tar: what cannot be read of it is damage of that.
+type memberReader struct {
+	p    *Part
+	file string
+	r    io.Reader
+}
+
+func (m *memberReader) Read(b []byte) (int, error) {
+	n, err := m.r.Read(b)
+	if err != nil && err != io.EOF {
+		err = m.p.unread(m.file, err)
+	}
+	return n, err
 }
 
 // HasCall tells whether the index knows a call, also where the part was pruned.

@@ -18,6 +18,8 @@ import (
 var (
 	ErrMissing = errors.New("object is missing")
 	ErrCorrupt = errors.New("object is corrupt: its bytes do not match its name")
+
+	errNotRegular = fmt.Errorf("not a regular file: %w", ErrCorrupt)
 )
 
 // Reader reads an object and verifies it meanwhile: at its end it returns ErrCorrupt in place of io.EOF where the bytes
@@ -57,12 +59,15 @@ func (s *Store) Open(hash string) (*Reader, error) {
 // openFile opens the object in this store.
 func (s *Store) openFile(hash string) (io.ReadCloser, int64, error) {
 	f, err := os.OpenFile(s.Path(hash), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, unix.ELOOP) {
+		err = errNotRegular // a link, which is not followed
+	}
 	if err != nil {
 		return nil, 0, err
 	}
 	st, err := f.Stat()
 	if err == nil && !st.Mode().IsRegular() {
-		err = fmt.Errorf("not a regular file: %w", ErrCorrupt)
+		err = errNotRegular
 	}
 	if err != nil {
 		f.Close()
@@ -145,6 +150,9 @@ func (s *Store) Check(hash string) (size int64, err error) {
 	if err == unix.ENOENT {
 		return 0, fmt.Errorf("object %s: %w", hash, ErrMissing)
 	}
+	if err == unix.ELOOP {
+		return 0, fmt.Errorf("object %s: %w", hash, errNotRegular)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("object %s: %w", hash, err)
 	}
@@ -154,7 +162,7 @@ func (s *Store) Check(hash string) (size int64, err error) {
 		return 0, fmt.Errorf("object %s: %w", hash, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return 0, fmt.Errorf("object %s: not a regular file: %w", hash, ErrCorrupt)
+		return 0, fmt.Errorf("object %s: %w", hash, errNotRegular)
 	}
 	piece := pieces.Get().(*[64 << 10]byte)
 	defer pieces.Put(piece)

@@ -145,6 +145,12 @@ func TestObjectOfWrongLengthIsFoundAndRewritten(t *testing.T) {
 	if err := os.Symlink("/dev/zero", s.Path(hash)); err != nil {
 		t.Fatal(err)
 	}
+	_, err := read(t, s, hash)
+	for _, err := range []error{err, s.Verify(hash)} {
+		if !errors.Is(err, ErrCorrupt) {
+			t.Errorf("a symbolic link in an object's place: %v", err)
+		}
+	}
 	put(t, s, "content")
 	if onlyObjects(t, s); s.Verify(hash) != nil {
 		t.Error("a symbolic link stood for the object")

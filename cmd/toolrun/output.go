@@ -100,10 +100,15 @@ func (a *app) writeObject(d *archive.Dir, hash string, raw bool) error {
 	return objectError(err)
 }
 
-// objectError gives an error of the store, which names the object, the status of a failed verification.
+// objectError gives an error of the store, which names the object, the status of a failed verification; where the month is
+// damaged that may hold it, that of damage.
 func objectError(err error) error {
-	if errors.Is(err, store.ErrMissing) || errors.Is(err, store.ErrCorrupt) {
+	var damage *ledger.Damage
+	switch {
+	case errors.Is(err, store.ErrMissing) || errors.Is(err, store.ErrCorrupt):
 		return fmt.Errorf("%w: %w", err, errUnverified)
+	case errors.As(err, &damage):
+		return &foundError{err}
 	}
 	return err
 }
