@@ -34,6 +34,12 @@ func (p *pairer) judge(item *Item) {
 		return
 	}
 	r := c.Result
+	if r != nil && (of == catalogs || of == inventedName) && !byItself(r) {
+		if session := p.elsewhere(c); session != "" {
+			item.Kind, item.Why = Orphan, fmt.Sprintf("session %s has no such call; the ledger has it in session %s", p.rec.Session, session)
+			return
+		}
+	}
 	switch {
 	case of == others && r != nil && !didNotRun(r):
 		item.Kind, item.Why = Bypassed, fmt.Sprintf("a tool of another server, %q: what it did is not on the record", c.Server)

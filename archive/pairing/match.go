@@ -226,8 +226,35 @@ func (p *pairer) byContent() {
 	pass(func(item *Item, row *ledger.Row) bool { return p.argsAgree(item.Call, row) != no })
 	pass(func(item *Item, _ *ledger.Row) bool {
 		r := item.Call.Result
-		return r != nil && !(r.Refused && byItself(r))
+		return r != nil && !(r.Refused && byItself(r)) && p.elsewhere(item.Call) == ""
 	})
+}
+
+// elsewhere is the session that has a call of which the session that a person named has no row; "" where none is known to.
+func (p *pairer) elsewhere(c *transcript.Call) string {
+	if p.rec.Session == "" {
+		return ""
+	}
+	named := namedBy(c.Result)
+	for _, row := range p.rec.Rows {
+		session, id := row.SessionID.String(), textOf(row.ClientCallID)
+		if session == p.rec.Session || row.IsProcess() || !ends(c, row.ToolName.String()) || !within(row, c) {
+			continue
+		}
+		switch {
+		case named != "":
+			if row.ToolCallID.String() == named {
+				return session
+			}
+		case id != "":
+			if id == c.ID {
+				return session
+			}
+		case p.argsAgree(c, row) == yes && agree(c.Result, row, p.shown(row), p.prefixed).kind == agrees:
+			return session
+		}
+	}
+	return ""
 }
 
 // runCall is a call of which there may be several attempts, which the client sees as one.
@@ -241,14 +268,16 @@ func callOf(row *ledger.Row) runCall {
 	return runCall{row.RunID, id}
 }
 
+// groupAttempts puts the attempts of each call together.
+func (p *pairer) groupAttempts() {
+	p.calls = map[runCall][]*ledger.Row{}
+	for _, row := range p.rec.Rows {
+		p.calls[callOf(row)] = append(p.calls[callOf(row)], row)
+	}
+}
+
 // attempts are the rows of a call up to its last attempt, row; nil where that is not the last.
 func (p *pairer) attempts(row *ledger.Row) (list []*ledger.Row) {
-	if p.calls == nil {
-		p.calls = map[runCall][]*ledger.Row{}
-		for _, row := range p.rec.Rows {
-			p.calls[callOf(row)] = append(p.calls[callOf(row)], row)
-		}
-	}
 	for _, other := range p.calls[callOf(row)] {
 		switch {
 		case other.Attempt > row.Attempt:

@@ -7,6 +7,7 @@
 package pairing
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -70,7 +71,8 @@ type Record struct {
 	// Rows are all that may belong to the session, in the order of seq: those of the session, those that the transcript
 	// names, and those of the time that it tells of.
 	Rows []*ledger.Row
-	// Session restricts Rows to one session_id, where a person said which; "" does not.
+	// Session restricts Rows to one session_id, where a person said which; "" does not. Rows of others tell only which of
+	// them has a call that this one does not have.
 	Session string
 	// Catalog gives the names of a run's catalog, nil where they are not known.
 	Catalog func(runID string) []string
@@ -118,6 +120,7 @@ func Pair(list []*transcript.Transcript, rec Record) *Report {
 			p.items = append(p.items, &Item{Call: c, From: t, CallID: c.ID})
 		}
 	}
+	p.groupAttempts()
 	p.byID()
 	p.findScope(list)
 	p.byContent()
@@ -162,7 +165,7 @@ func (p *pairer) report() *Report {
 			r.Sessions = append(r.Sessions, id)
 		}
 		if !p.used[row] && !row.IsProcess() {
-			p.items = append(p.items, &Item{Kind: Unreported, CallID: textOf(row.ClientCallID), Tool: row.ToolName.String(), Rows: []*ledger.Row{row}, Why: "a row that the transcript does not have"})
+			p.unreported(row)
 		}
 	}
 	for _, item := range p.items {
@@ -172,6 +175,20 @@ func (p *pairer) report() *Report {
 		r.Items = append(r.Items, *item)
 	}
 	return r
+}
+
+// unreported adds a row that the transcript does not have, to the item of the other attempts of its call where there is one: a
+// client sees them as one call.
+func (p *pairer) unreported(row *ledger.Row) {
+	attempts := p.calls[callOf(row)]
+	for _, item := range p.items {
+		if len(item.Rows) > 0 && slices.ContainsFunc(attempts, func(r *ledger.Row) bool { return r.Attempt != row.Attempt && slices.Contains(item.Rows, r) }) {
+			item.Rows = append(item.Rows, row)
+			slices.SortFunc(item.Rows, func(a, b *ledger.Row) int { return cmp.Compare(a.Seq, b.Seq) })
+			return
+		}
+	}
+	p.items = append(p.items, &Item{Kind: Unreported, CallID: textOf(row.ClientCallID), Tool: row.ToolName.String(), Rows: []*ledger.Row{row}, Why: "a row that the transcript does not have"})
 }
 
 // slack is how far the clocks of a client's lines and a row may stand apart: a client writes some of them late.

@@ -308,6 +308,36 @@ func TestRowsOfAnotherSessionAreNotTaken(t *testing.T) {
 	}
 }
 
+// Who names the wrong session is told which one has the calls.
+func TestCallsOfAnotherSessionAreSaidToBeThere(t *testing.T) {
+	for _, client := range clients {
+		s, other := open(t, client, "honest-tests"), open(t, client, "honest-retries")
+		for _, row := range other.rows {
+			row.SessionID, row.StartedAt = redact.Plain("other"), s.rows[0].StartedAt
+			if row.ClientCallID != nil { // scripted, and so the same in all sessions
+				id := redact.Plain("other_" + row.ClientCallID.String())
+				row.ClientCallID = &id
+			}
+		}
+		own := s.rows[0].SessionID.String()
+		s.rows, s.session = append(s.rows, other.rows...), "other"
+		var orphans, attempts []string
+		r := s.pair(t)
+		for _, item := range r.Items {
+			switch {
+			case item.Kind == pairing.Orphan && item.Why == "session other has no such call; the ledger has it in session "+own:
+				orphans = append(orphans, item.Tool)
+			case item.Kind == pairing.Unreported:
+				attempts = append(attempts, fmt.Sprint(len(item.Rows)))
+			}
+		}
+		// Three of its calls had three attempts each, and one had one.
+		if len(orphans) != 2 || !slices.Equal(attempts, []string{"3", "3", "3", "1"}) {
+			t.Errorf("%s: orphans %v, unreported %v:\n%s", client, orphans, attempts, tell(r))
+		}
+	}
+}
+
 // A program that stays open has a row of its own, which is no call; and its state stands in answers, which no row has.
 func TestProgramsThatStayOpenAreNoFinding(t *testing.T) {
 	s := open(t, transcript.OpenCode, "honest-tests")

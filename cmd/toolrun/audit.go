@@ -11,6 +11,7 @@ import (
 
 	"toolrun/archive"
 	"toolrun/archive/claims"
+	"toolrun/archive/ledger"
 	"toolrun/archive/month"
 	"toolrun/archive/pairing"
 	"toolrun/archive/query"
@@ -295,9 +296,20 @@ func (a *app) pairAll(d *archive.Dir, groups [][]*transcript.Transcript, session
 	if err != nil {
 		return nil, err
 	}
+	var every []*ledger.Row
 	for _, group := range groups {
 		one := &audited{list: group, objects: &objectsRead{rec, map[string]error{}}}
-		one.report = pairing.Pair(group, pairing.Record{Rows: rows, Session: session, Catalog: rec.catalog, Content: one.objects.content, Drawn: newDrawer(rec).draw})
+		record := pairing.Record{Rows: rows, Session: session, Catalog: rec.catalog, Content: one.objects.content, Drawn: newDrawer(rec).draw}
+		one.report = pairing.Pair(group, record)
+		if session != "" && one.report.Findings > 0 { // of what the session does not have, another may have the row
+			if every == nil {
+				if every, err = a.rowsBeside(d, groups, rows); err != nil {
+					return nil, err
+				}
+			}
+			record.Rows = every
+			one.report = pairing.Pair(group, record)
+		}
 		if !one.report.Unmatched() { // no row could bear out what it claims
 			one.claims = claims.Judge(final(group), one.report.Rows, rec.names(one.report.Rows), one.objects.content)
 		}

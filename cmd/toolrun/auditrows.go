@@ -69,11 +69,26 @@ func candidates(d *archive.Dir, groups [][]*transcript.Transcript, session strin
 	return r.sorted(), err
 }
 
+// rowsBeside adds to the rows of a session those of others that may belong to the transcripts.
+func (a *app) rowsBeside(d *archive.Dir, groups [][]*transcript.Transcript, own []*ledger.Row) ([]*ledger.Row, error) {
+	others, err := candidates(d, groups, "", &damageSeen{a: a, quiet: true})
+	if err != nil {
+		return nil, err
+	}
+	r := rowSet{rows: map[rowKey]*ledger.Row{}}
+	for _, row := range slices.Concat(others, own) {
+		r.rows[keyOf(row)] = row
+	}
+	return r.sorted(), nil
+}
+
 // rowKey tells rows apart, also where a seq was forged.
 type rowKey struct {
 	seq  int64
 	call string
 }
+
+func keyOf(row *ledger.Row) rowKey { return rowKey{row.Seq, row.ToolCallID.String()} }
 
 // rowSet gathers rows, each once.
 type rowSet struct {
@@ -88,7 +103,7 @@ func (r *rowSet) read(f query.Filter, is func(*ledger.Row) bool) error {
 	list, err := collect(query.Rows(r.d, f), r.seen)
 	for _, row := range list {
 		if is(row) {
-			r.rows[rowKey{row.Seq, row.ToolCallID.String()}] = row
+			r.rows[keyOf(row)] = row
 		}
 	}
 	r.seen = &damageSeen{a: r.seen.a, quiet: true}
