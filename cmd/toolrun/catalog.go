@@ -74,7 +74,8 @@ func (a *app) catalogCheckCmd() *cobra.Command {
 		Use:   "check [FILE]",
 		Short: "Read a catalog as serve would, and say what is wrong or will surprise.",
 		Long: "Read a catalog as serve would, and say what is wrong (file:line: key: problem, status 2) or will surprise\n" +
-			"(a name that some client renames, a limit that breaks a runtime, a program that is not installed; status 0).",
+			"(a name that some client renames, a limit that breaks a runtime, a program that is not installed, a secret that is not set,\n" +
+			"which serve refuses; status 0).",
 		Example: "  toolrun catalog check",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
