@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -97,5 +99,14 @@ func TestDiffTellsNameDriftFromSchemaDriftFromTheRest(t *testing.T) {
 	}
 	if changes := Diff(from, from); len(changes) != 0 {
 		t.Errorf("a catalog differs from itself: %v", changes)
+	}
+}
+
+// A later toolrun may know keys that an earlier one did not.
+func TestADefinitionsOwnKeysAreAmongTheDifferences(t *testing.T) {
+	got := DiffDefinitions(json.RawMessage(`{"cwd":".","old":1,"risk":"READ"}`), json.RawMessage(`{"cwd":".","new":2,"risk":"SEND"}`))
+	want := []Field{{"new", nil, json.RawMessage("2")}, {"old", json.RawMessage("1"), nil}, {"risk", json.RawMessage(`"READ"`), json.RawMessage(`"SEND"`)}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s", got)
 	}
 }

@@ -70,14 +70,17 @@ func DiffHashes(schemaA, definitionA, schemaB, definitionB map[string]string) []
 	return changes
 }
 
-// DiffDefinitions returns the keys of two definitions that differ.
+// DiffDefinitions returns the keys of two definitions that differ, those too that only one of them has.
 func DiffDefinitions(from, to json.RawMessage) []Field {
 	var a, b map[string]json.RawMessage
 	if json.Unmarshal(from, &a) != nil || json.Unmarshal(to, &b) != nil {
 		return nil
 	}
+	keys := map[string]json.RawMessage{}
+	maps.Copy(keys, a)
+	maps.Copy(keys, b)
 	var list []Field
-	for _, key := range slices.Sorted(maps.Keys(a)) {
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if !bytes.Equal(a[key], b[key]) {
 			list = append(list, Field{key, a[key], b[key]})
 		}

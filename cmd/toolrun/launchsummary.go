@@ -153,7 +153,7 @@ func (s *launchSummary) lines(a *app, end ended, took time.Duration) []string {
 	n := tally{s.Calls, s.Failures, s.Refusals}
 	first += ": " + n.String()
 	if s.CostUSD != nil {
-		first += fmt.Sprintf(", $%.4f for %s of known price", *s.CostUSD, count(s.Priced, "call"))
+		first += fmt.Sprintf(", $%s for %s of known price", dollars([]*float64{s.CostUSD})[0], count(s.Priced, "call"))
 	}
 	lines := []string{first}
 	if len(s.Bypassed) > 0 {
@@ -164,13 +164,9 @@ func (s *launchSummary) lines(a *app, end ended, took time.Duration) []string {
 		lines = append(lines, "bypassed toolrun, and is not on the record: "+strings.Join(parts, ", "))
 	}
 	for _, id := range s.Sessions {
-		more := "toolrun session " + shellWord(id)
-		if a.flags.data != "" {
-			more += " --data " + shellWord(a.flags.data)
-		}
-		lines = append(lines, "more: "+more)
+		lines = append(lines, "more: "+a.sameRecord("toolrun session "+shellWord(id)))
 		if s.Findings > 0 {
-			lines = append(lines, fmt.Sprintf("%s in what it tells of itself: %s", count(s.Findings, "finding"), strings.Replace(more, "toolrun session ", "toolrun audit --session ", 1)))
+			lines = append(lines, fmt.Sprintf("%s in what it tells of itself: %s", count(s.Findings, "finding"), a.sameRecord("toolrun audit --session "+shellWord(id))))
 		}
 	}
 	return lines

@@ -117,11 +117,7 @@ func (a *app) showPending(list []held.Entry) error {
 
 // answerCommand is what a person types; the id is whatever a client made up.
 func (a *app) answerCommand(answer, id string) string {
-	command := "toolrun " + answer + " " + shellWord(id)
-	if a.flags.data != "" {
-		command += " --data " + shellWord(a.flags.data)
-	}
-	return command
+	return a.sameRecord("toolrun " + answer + " " + shellWord(id))
 }
 
 // maxShownChars bounds what is shown of arguments and of argv. What is left out is counted, and --json has it.
