@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"toolrun/archive/claims"
 	"toolrun/archive/ledger"
 	"toolrun/archive/pairing"
 	"toolrun/catalog"
@@ -199,7 +198,7 @@ func (c *comparison) greenSummary() []symptom {
 	}
 	var said []string
 	for _, claim := range c.run.claims {
-		if claim.Mark != claims.Supported {
+		if claim.Mark.Finding() {
 			said = append(said, fmt.Sprintf("%q (%s)", claim.Sentence, claim.Mark))
 		}
 	}
