@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,6 +21,8 @@ type pipes struct {
 	last  byte   // written to it
 	eof   []byte // what is still to be written of the end of live; nil: that has not come
 	event int
+
+	again time.Time // when the end of the input is typed again; zero: it is not
 }
 
 // noPipes holds no descriptor.
@@ -121,6 +124,7 @@ func (p *pipes) started() {
 // ended says that the program has ended.
 func (p *pipes) ended() {
 	closeFD(&p.slave)
+	p.again = time.Time{}
 	if p.live != nil {
 		p.inputEnded()
 	}
@@ -146,6 +150,26 @@ func (p *pipes) feed() {
 	if p.input = p.input[n:]; len(p.input) == 0 || err != nil {
 		p.input = nil
 		closeFD(&p.in)
+		p.typed()
+	}
+}
+
+// endAgain is after how long the end of the input is typed again.
+const endAgain = 100 * time.Millisecond
+
+// typed says that the end of the input was typed, where there is a terminal.
+func (p *pipes) typed() {
+	if p.tty {
+		p.again = time.Now().Add(endAgain)
+	}
+}
+
+// typeAgain types the end of the input again, if the program reads character by character now: where it began to only after
+// the end had come, as a shell does that draws its prompt, the kernel gave it a NUL in place of it.
+func (p *pipes) typeAgain() {
+	p.again = time.Now().Add(endAgain)
+	if t, err := unix.IoctlGetTermios(p.slave, unix.TCGETS); err == nil && t.Lflag&unix.ICANON == 0 {
+		unix.Write(p.out[0], []byte{eof})
 	}
 }
 
@@ -171,6 +195,7 @@ func (p *pipes) feedLive() {
 		if p.eof = p.eof[n:]; err == nil && len(p.eof) > 0 {
 			return // it is full
 		}
+		p.typed()
 	}
 	p.inputEnded()
 }

@@ -169,6 +169,23 @@ func TestInputIsWrittenWhileTheProgramRuns(t *testing.T) {
 	}
 }
 
+// The end of the input comes while the program still reads line by line. The kernel makes a NUL of it when it does not any
+// more: a shell that was about to draw its prompt waited for its end until the timeout.
+func TestTheEndOfTheInputReachesAProgramThatReadsCharacters(t *testing.T) {
+	b := terminalBox(t, Terminal{24, 80})
+	const line = `sleep 0.2; stty -icanon min 1; until [ "$c" = 4 ]; do c=$(dd bs=1 count=1 2>/dev/null | od -An -tu1 | tr -d ' '); done`
+	for name, c := range map[string]func(*Command){
+		"stdin": func(c *Command) { c.Stdin = []byte("a line\n") },
+		"input": func(c *Command) { c.Input = &Input{}; c.Input.Close() },
+	} {
+		cmd := shell(line, newScreen())
+		c(&cmd)
+		if r := b.Run(t.Context(), cmd); r.Outcome != Exited || r.ExitCode != 0 {
+			t.Errorf("%s: %v %v %v", name, r.Outcome, r.ExitCode, r.Err)
+		}
+	}
+}
+
 func TestInputThatIsNotReadIsBounded(t *testing.T) {
 	out, in := newScreen(), new(Input)
 	c := shell("echo up; sleep 30", out)

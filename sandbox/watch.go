@@ -68,7 +68,10 @@ func (c *call) watch(ctx context.Context) {
 				}
 			}
 		}
-		wake := earliest(deadline, cpuCheck)
+		if !c.killed && !p.again.IsZero() && !now.Before(p.again) {
+			p.typeAgain()
+		}
+		wake := earliest(earliest(deadline, cpuCheck), p.again)
 		if ended || c.killed {
 			wake = giveUp
 		}
