@@ -31,7 +31,8 @@ type handles struct {
 func newHandles(most int) *handles { return &handles{most: most, perTool: make(map[string]int)} }
 
 // Descriptors: what a program or a call takes at most (on cgroup v1, at a terminal), and what the rest of a server does, with
-// what its boxes keep and what ended calls have left to be cleared away.
+// what its boxes keep and what ended calls have left to be cleared away. Where few may be open, boxes keep less, and a quarter
+// is left to it.
 const (
 	programFDs = 32
 	serverFDs  = 1280
@@ -44,7 +45,8 @@ func openPrograms(queue, jobs int) int {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
 		return queue
 	}
-	left := int64(min(files.Cur, 1<<30)) - serverFDs - int64(jobs)*programFDs
+	most := int64(min(files.Cur, 1<<30))
+	left := most - min(serverFDs, most/4) - int64(jobs)*programFDs
 	return max(min(queue, int(left/programFDs)), 1)
 }
 
