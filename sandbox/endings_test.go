@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"bytes"
 	"fmt"
 	"io"
@@ -308,9 +309,11 @@ func TestAProcessThatTheKernelCannotKillIsNamedAndClearedAwayWhenItEnds(t *testi
 	b, _ := testBox(t, nil)
 	run(t, b, 5*time.Second, "true")
 	before := openFiles(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	ended := make(chan Result)
 	go func() {
-		ended <- b.Run(t.Context(), Command{Argv: []string{"sleep", "64.75"}, Exe: "/bin/sleep", Dir: "/", Stdout: io.Discard, Timeout: 2 * time.Second})
+		ended <- b.Run(ctx, Command{Argv: []string{"sleep", "64.75"}, Exe: "/bin/sleep", Dir: "/", Stdout: io.Discard, Timeout: time.Minute})
 	}()
 	var frozen string
 	for frozen == "" {
@@ -329,9 +332,14 @@ func TestAProcessThatTheKernelCannotKillIsNamedAndClearedAwayWhenItEnds(t *testi
 	if err := os.WriteFile(filepath.Join(freezer, "tasks"), []byte(frozen), 0); err != nil {
 		t.Fatal(err)
 	}
-	state("FROZEN")
+	for now := ""; now != "FROZEN\n"; { // else it reads FREEZING
+		state("FROZEN")
+		b, _ := os.ReadFile(filepath.Join(freezer, "freezer.state"))
+		now = string(b)
+	}
+	cancel()
 	r := <-ended
-	if r.Outcome != TimedOut || fmt.Sprint(r.Leftover) != "["+frozen+"]" {
+	if r.Outcome != Cancelled || fmt.Sprint(r.Leftover) != "["+frozen+"]" {
 		t.Errorf("outcome %d, left over %v, want [%s]", r.Outcome, r.Leftover, frozen)
 	}
 	state("THAWED")
