@@ -1,12 +1,15 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,7 +31,7 @@ type SealedMonth struct {
 // Sealed returns the parts of the sealed months, in their order. A part whose manifest cannot be read is an error of its
 // own, a *ledger.Damage, and keeps no other from being told.
 func (d *Dir) Sealed() (list []SealedMonth, problems []error, err error) {
-	refs, err := month.List(d.months.folder)
+	refs, err := d.sealedRefs()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -51,6 +54,25 @@ func (d *Dir) Sealed() (list []SealedMonth, problems []error, err error) {
 		list = append(list, s)
 	}
 	return list, problems, nil
+}
+
+// sealedRefs are the parts that are there, and those that are not any more and whose lines were taken out of ledger.jsonl.
+func (d *Dir) sealedRefs() ([]month.Ref, error) {
+	refs, err := month.List(d.months.folder)
+	if err != nil {
+		return nil, err
+	}
+	cuts, err := ledger.ReadCuts(d.path)
+	if err != nil {
+		return nil, err
+	}
+	for i := range cuts {
+		if ref := refOf(&cuts[i]); !slices.Contains(refs, ref) {
+			refs = append(refs, ref)
+		}
+	}
+	slices.SortFunc(refs, func(a, b month.Ref) int { return cmp.Or(strings.Compare(a.Month, b.Month), a.Part-b.Part) })
+	return refs, nil
 }
 
 // NoteVerified notes of parts that all of them was found good now, for Sealed to tell. It is a note for people and no more:
@@ -102,7 +124,7 @@ func (d *Dir) RestoreMonth(ctx context.Context, name, to string) error {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("restore %s: %w", name, err)
 	}
-	refs, err := month.List(d.months.folder)
+	refs, err := d.sealedRefs()
 	if err != nil {
 		return fmt.Errorf("restore %s: %w", name, err)
 	}
@@ -126,9 +148,11 @@ func (d *Dir) RestoreMonth(ctx context.Context, name, to string) error {
 	return nil
 }
 
-// Prunable returns the parts of months that ended before, or at, an instant and still have their content.
+// Prunable returns the parts of months that ended before, or at, an instant and still have their content. One that somebody took
+// away keeps no other from being given up.
 func (d *Dir) Prunable(before time.Time) ([]SealedMonth, error) {
 	all, problems, err := d.Sealed()
+	problems = slices.DeleteFunc(problems, func(err error) bool { return errors.Is(err, fs.ErrNotExist) })
 	if err := errors.Join(err, errors.Join(problems...)); err != nil {
 		return nil, err
 	}

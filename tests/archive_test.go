@@ -748,6 +748,9 @@ func TestRestoredMonthIsWhatItWas(t *testing.T) {
 	if _, err := checkObject(to, sha256Hex("only January\n")); err != nil {
 		t.Error(err)
 	}
+	if got := finish(t, exec.Command(toolrun, "prove", "toolu_003", "--data", to)); got.code != 3 || got.stdout != "" || !strings.Contains(got.stderr, "nothing was ever signed in ") {
+		t.Errorf("a restored month proves by itself: %+v", got)
+	}
 	p.archived(1, "restore", "2025-01", "--to", to) // it is not empty
 	p.archived(1, "restore", "2023-01", "--to", filepath.Join(p.root, "nothing"))
 	p.archived(2, "restore", "january", "--to", filepath.Join(p.root, "nothing"))
@@ -757,6 +760,14 @@ func TestRestoredMonthIsWhatItWas(t *testing.T) {
 	}
 	if got := p.archived(3, "restore", "2025-01", "--to", filepath.Join(p.root, "again")); !strings.Contains(got.stderr, "store.tar.zst") {
 		t.Error(got.stderr)
+	}
+	if err := os.RemoveAll(filepath.Join(p.data, "archive", "2025-01")); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"list"}, {"restore", "2025-01", "--to", filepath.Join(p.root, "gone")}} {
+		if got := p.archived(3, args...); !strings.Contains(got.stderr, "archive/2025-01/manifest.json: ") {
+			t.Errorf("%v of a month that was taken away: %s", args, got.stderr)
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -83,6 +85,9 @@ func (a *app) receipt(d *archive.Dir, row *ledger.Row) (*evidence.Receipt, error
 	receipt, err := d.Receipt(call)
 	if !errors.Is(err, archive.ErrNotCovered) {
 		return ofRow(receipt, row, err)
+	}
+	if _, err := os.Stat(filepath.Join(d.Path(), evidence.CheckpointsName)); errors.Is(err, os.ErrNotExist) && !d.Marked(string(row.RunID)) {
+		return nil, &foundError{fmt.Errorf("nothing was ever signed in %s, as in a month that was restored: ask the record that it came from", d.Path())}
 	}
 	w, err := a.openForWriting()
 	if err != nil {
