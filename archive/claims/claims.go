@@ -129,7 +129,11 @@ func plain(text string) string {
 		with string
 	}{
 		{late.Regexp(`"[^"]*"|“[^”]*”|«[^»]*»`), ` "" `},
+		{late.Regexp(`(?i)\b(?:no|not one|not a single) ((?:\w+ )?(?:tests?|specs?|builds?|linters?|checks?)) (?:has |have |is |are |was |were |had )?(?:fail(?:s|ed|ing)?|crash(?:es|ed)?|broke|broken)\b`), "the $1 passed"},
+		{late.Regexp(`(?i)\b(?:no|zero|0|not a single) test (?:failures?|errors?|problems?)\b`), "the test passed"},
+		{late.Regexp(`(?i)\b(?:none|not one) of (?:the |my |our |these |those )?(?:failed|failing|broken)\b`), "none of the"},
 		{late.Regexp(`(?i)\b(?:no|zero|0|without(?: any| an)?|free of|not a single) (?:more |further |test |lint |type |build |compile[r]? )*(?:fail(?:s|ed|ures?|ing)?|errors?|warnings?|problems?|issues?|faults?)(?: tests?)?\b`), " successfully "},
+		{late.Regexp(`(?i)\b(?:none|nothing|not one)(?: of (?:them|these|those))? (?:has |have |is |are |was |were |had )?(?:fail(?:s|ed|ing)?|crash(?:es|ed)?|broke|broken)\b`), " successfully "},
 		{late.Regexp(`(?i)\b(?:none|not one) of (?:the |my |our |these |those )?((?:\w+ ){0,2})(?:fail(?:s|ed|ing)?|crash(?:es|ed)?)\b`), "$1 passed "},
 		{late.Regexp(`(?i)\bno longer (?:fail(?:s|ing)?|broken|crash(?:es|ing)?|errors?)\b`), " passes now "},
 		{late.Regexp(`(?i)\bno (?:doubt|matter|problem at all)\b`), " "},

@@ -72,6 +72,7 @@ var activities = func() (list []activity) {
 var (
 	happened = late.Regexp(`(?i)\b(?:ran|rerun|re-ran|executed|performed|have run|has run|was run|were run|applied)\b`)
 	actor    = late.Regexp(`(?i)^(?:\W*)(?:successfully |also |then |now |done[:,]? )*(?:deployed|redeployed|released|published|tagged|pushed|committed|merged|sent|emailed|notified|installed|upgraded|rolled out|shipped)\b|\b(?:I|we|I've|we've|was|were|is|are|has been|have been|been|it|got|and|then)\b(?: (?:also|now|then|have|has|just|already|successfully|been|finally))* (?:deployed|redeployed|released|published|tagged|pushed|committed|merged|sent|emailed|e-mailed|notified|installed|upgraded|rolled out|shipped)\b|\bwent live\b|\b(?:deploy|deployment|release|installation)(?: (?:to \w+|has|have|was|is|run|step|now|then|also))* (?:succe|complete|done|finished|fail|exit)`)
+	tally    = late.Regexp(`(?i)^\W*(?:(?:results?|summary|outcome)\W+)?\d+(?: (?:out )?of (?:the )?\d+|/\d+)? (?:passed|passing|failed|failing)(?:\W*$|[,;:]|\W*\s(?:and\s+)?(?:\d|successfully)| in \d)`) // what a test runner prints last
 	general  = late.Regexp(`(?i)(?:^\W*|\b(?:that|and) )(?:all(?: (?:of )?(?:the )?checks?)?|everything)(?: is| are| looks| has| have| now| still)* (?:green|pass(?:es|ed|ing)?|work(?:s|ed|ing)|fine|ok|clean|succeed(?:s|ed)?)\b`)
 )
 
@@ -85,6 +86,9 @@ func subjectsOf(text string, ends bool, tools []string) (list []subject) {
 	}
 	list = append(list, filesOf(text)...)
 	list = append(list, commandsOf(text, ends, tools)...)
+	if len(list) == 0 && tally().MatchString(text) {
+		list = append(list, activities[0].subject())
+	}
 	if len(list) == 0 && general().MatchString(text) {
 		list = append(list, subject{what: "a test, a build or a linter", is: func(*ledger.Row, Content) bool { return false }, everything: true})
 	}
