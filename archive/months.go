@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"iter"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -93,17 +94,27 @@ func (m *months) run(id string) (io.ReadCloser, int64, error) {
 	return m.find(func(p *month.Part) (io.ReadCloser, int64, error) { return p.OpenRun(id) })
 }
 
-// PrunedWith returns the month of a pruned part that had a call, "" where none had it. The id is the whole one.
-func (d *Dir) PrunedWith(call string) string {
-	refs, _ := month.List(d.months.folder) // it only says more of a call that is not there
-	for _, ref := range refs {
-		if p, err := d.months.part(ref); err == nil && p.Pruned {
-			if had, err := p.HasCall(call); err == nil && had {
-				return ref.Month
+// Unread yields the parts of which no row is read: those that were pruned, and with Options.Hot all. What their index knows
+// was on the record.
+func (d *Dir) Unread() iter.Seq[*month.Part] {
+	return func(yield func(*month.Part) bool) {
+		refs, _ := month.List(d.months.folder) // it only says more of what is not there
+		for _, ref := range refs {
+			if p, err := d.months.part(ref); err == nil && (p.Pruned || d.hotOnly) && !yield(p) {
+				return
 			}
 		}
 	}
-	return ""
+}
+
+// UnreadWith is a part of Unread that has a call, nil where none has it. The id is the whole one.
+func (d *Dir) UnreadWith(call string) *month.Part {
+	for p := range d.Unread() {
+		if had, err := p.HasCall(call); err == nil && had {
+			return p
+		}
+	}
+	return nil
 }
 
 // writeSeal puts the signed note of a part beside its manifest, if it is not there.

@@ -860,3 +860,56 @@ func TestServeKeepsHotWhatTheConfigurationSays(t *testing.T) {
 	}
 	p.whole(append(idsOfCalls(calls), f.ToolCallID))
 }
+
+// prunedSession has half of a session and all of another one pruned.
+func prunedSession(p *place) (calls []pastCall, run string) {
+	h := newPast(p)
+	call := func(at, id, session, stderr string) pastCall {
+		c := pastCall{at: timeOf(p.t, at), took: time.Second, id: id, session: session, args: toJSON(object{"of": id}), out: "said " + id + "\n", stderr: stderr}
+		calls = append(calls, c)
+		return c
+	}
+	run = h.run(call("2024-12-31T10:00:00Z", "toolu_a1", "half", ""), call("2024-12-31T11:00:00Z", "toolu_a2", "half", ""), call("2025-02-01T10:00:00Z", "toolu_a3", "half", "no\n"),
+		call("2025-02-01T11:00:00Z", "toolu_a4", "half", ""))
+	h.run(call("2024-12-20T10:00:00Z", "toolu_b1", "gone", ""))
+	h.run(call("2025-02-03T10:00:00Z", "toolu_c1", "kept", ""))
+	p.archived(0)
+	p.archived(0, "prune", "--keep", fmt.Sprintf("%dd", int(time.Since(timeOf(p.t, "2025-02-01T00:00:00Z")).Hours()/24)), "--yes")
+	return calls, run
+}
+
+func TestACallWhoseRowWasPrunedIsNoFindingOfAnAudit(t *testing.T) {
+	p := barePlace(t, "")
+	p.damaged = true
+	calls, _ := prunedSession(p)
+	told := func(calls ...pastCall) string {
+		var messages []object
+		for _, c := range calls {
+			message := object{"role": "tool", "tool_call_id": c.id, "content": c.out}
+			if c.stderr != "" {
+				message["content"] = c.out + c.stderr + "exit status 1"
+			}
+			messages = append(messages, object{"role": "assistant", "tool_calls": []object{{"id": c.id, "type": "function", "function": object{"name": "say", "arguments": c.args}}}}, message)
+		}
+		messages = append(messages, object{"role": "assistant", "content": "All tests pass."})
+		return p.writeOutside("messages.json", toJSON(messages))
+	}
+	none := pastCall{id: "toolu_none", args: "{}", out: "invented\n"}
+	other := calls[4] // of another session
+	for _, x := range []struct {
+		calls     []pastCall
+		args      []string
+		status    int
+		want, not string
+	}{
+		{[]pastCall{calls[0], calls[1], calls[3]}, nil, 3, `"unread":2`, `"orphan"`}, // toolu_a3 is not told
+		{[]pastCall{calls[0], calls[1], calls[3], other, none}, nil, 3, `"orphan":2`, ""},
+		{[]pastCall{other}, nil, 0, `"unread":1`, `"unmatched"`},
+		{[]pastCall{calls[5]}, []string{"--hot"}, 0, "with the rows of 2025-02, which --hot leaves out", `"orphan"`},
+	} {
+		got := p.query(append([]string{"audit", told(x.calls...), "--json"}, x.args...)...)
+		if got.code != x.status || !strings.Contains(got.stdout, x.want) || x.not != "" && strings.Contains(got.stdout, x.not) || strings.Contains(got.stdout, `"mark":"without evidence"`) {
+			t.Errorf("%s %v: status %d\n%s%s", x.want, x.args, got.code, got.stdout, got.stderr)
+		}
+	}
+}

@@ -397,6 +397,32 @@ func (p *Part) HasCall(id string) (bool, error) {
 	return len(found) > 0, err
 }
 
+// HasSession is HasCall of a session.
+func (p *Part) HasSession(id string) (bool, error) {
+	x, err := p.Index()
+	if err != nil {
+		return false, err
+	}
+	found, err := x.session(ledger.IDHash(id))
+	return len(found) > 0, err
+}
+
+// HasCallOf is HasCall of a call of a session.
+func (p *Part) HasCallOf(call, session string) (bool, error) {
+	x, err := p.Index()
+	if err != nil {
+		return false, err
+	}
+	lines, err := x.calls(ledger.IDHash(call))
+	if err != nil {
+		return false, err
+	}
+	spans, err := x.session(ledger.IDHash(session))
+	return slices.ContainsFunc(lines, func(line Span) bool {
+		return slices.ContainsFunc(spans, func(s Span) bool { return line.Line >= s.Line && line.Line < s.Line+s.Lines })
+	}), err
+}
+
 // HasRun is HasCall of a run.
 func (p *Part) HasRun(id string) (bool, error) {
 	x, err := p.Index()

@@ -1,7 +1,9 @@
 package pairing
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"toolrun/archive/internal/late"
@@ -31,6 +33,9 @@ func (p *pairer) judge(item *Item) {
 	item.Tool = tool
 	if row := item.Row(); row != nil {
 		p.judgePaired(item, row)
+		return
+	}
+	if p.judgeUnread(item, of) {
 		return
 	}
 	r := c.Result
@@ -77,7 +82,33 @@ func (p *pairer) judgeAlone(item *Item) {
 		p.judge(item)
 		return
 	}
+	if p.judgeUnread(item, of) {
+		item.Tool = tool
+		return
+	}
 	item.Tool, item.Kind, item.Why = tool, Unmatched, "no session of the record is known to be that of the transcript"
+}
+
+// judgeUnread tells whether a call was on the record whose row is not read: by the id that its result names, else by the
+// client's, which another session may have used as well.
+func (p *pairer) judgeUnread(item *Item, of whose) bool {
+	if p.rec.Unread == nil || of == agents || of == others {
+		return false
+	}
+	id := cmp.Or(namedBy(item.Call.Result), item.Call.ID)
+	if id == "" {
+		return false
+	}
+	var sessions []string
+	if len(p.scope) > 0 || p.rec.Session != "" {
+		sessions = slices.Collect(maps.Keys(p.sessions))
+	}
+	why := p.rec.Unread(id, item.Call, sessions)
+	if why == "" {
+		return false
+	}
+	item.Kind, item.Why = Unread, why
+	return true
 }
 
 // unknownTool is how loops of one's own refuse a name, which have no mark for it.

@@ -29,6 +29,7 @@ const (
 	IDMismatch Kind = "id_mismatch" // a result whose call was never asked for
 
 	Paired     Kind = "paired"
+	Unread     Kind = "unread"            // no row is read, and the record says that there is or was one
 	Unmatched  Kind = "unmatched"         // no session of the record can be told to be the transcript's: nothing is known of the call
 	Refused    Kind = "refused_by_client" // a tool of the catalog, which the client answered by itself: nothing ran
 	Unanswered Kind = "unanswered"        // no result and no row: the session ended before
@@ -45,7 +46,7 @@ func (k Kind) Finding() bool {
 }
 
 // Kinds is all of them, in the order in which people are told.
-var Kinds = []Kind{Paired, Altered, Orphan, Invented, Bypassed, Unreported, IDMismatch, Unmatched, Refused, Unanswered, Own}
+var Kinds = []Kind{Paired, Altered, Orphan, Invented, Bypassed, Unreported, IDMismatch, Unread, Unmatched, Refused, Unanswered, Own}
 
 // Item is one call: of the transcript, of the ledger, or of both.
 type Item struct {
@@ -74,6 +75,9 @@ type Record struct {
 	// Session restricts Rows to one session_id, where a person said which; "" does not. Rows of others tell only which of
 	// them has a call that this one does not have.
 	Session string
+	// Unread says why no row of a call is read that was written: of a call with this id, of the time of c and of one of
+	// these sessions, or of any where none is known. "" where there is none. Nil: every row is in Rows.
+	Unread func(id string, c *transcript.Call, sessions []string) (why string)
 	// Catalog gives the names of a run's catalog, nil where they are not known.
 	Catalog func(runID string) []string
 	// Content gives stored bytes, whole.

@@ -299,7 +299,7 @@ func (a *app) pairAll(d *archive.Dir, groups [][]*transcript.Transcript, session
 	var every []*ledger.Row
 	for _, group := range groups {
 		one := &audited{list: group, objects: &objectsRead{rec, map[string]error{}}}
-		record := pairing.Record{Rows: rows, Session: session, Catalog: rec.catalog, Content: one.objects.content, Drawn: newDrawer(rec).draw}
+		record := pairing.Record{Rows: rows, Session: session, Catalog: rec.catalog, Content: one.objects.content, Unread: unread(d), Drawn: newDrawer(rec).draw}
 		one.report = pairing.Pair(group, record)
 		if session != "" && one.report.Findings > 0 { // of what the session does not have, another may have the row
 			if every == nil {
@@ -312,10 +312,41 @@ func (a *app) pairAll(d *archive.Dir, groups [][]*transcript.Transcript, session
 		}
 		if !one.report.Unmatched() { // no row could bear out what it claims
 			one.claims = claims.Judge(final(group), one.report.Rows, rec.names(one.report.Rows), one.objects.content)
+			one.spareClaims()
 		}
 		list = append(list, one)
 	}
 	return list, nil
+}
+
+// unread tells pairing why no row of a call is read. A client's id is the model's: it counts where the part has rows of that
+// time, and the call is of one of the sessions.
+func unread(d *archive.Dir) func(id string, c *transcript.Call, sessions []string) string {
+	return func(id string, c *transcript.Call, sessions []string) string {
+		for p := range d.Unread() {
+			had, err := p.HasCall(id)
+			if err != nil || !had || !c.At.IsZero() && (ledger.FormatTime(c.At.Add(openAfter)) < p.FirstStart || ledger.FormatTime(c.At.Add(-openAfter)) > p.LastStart) {
+				continue
+			}
+			if len(sessions) == 0 || slices.ContainsFunc(sessions, func(s string) bool { had, err := p.HasCallOf(id, s); return err == nil && had }) {
+				return "it was on the record, and " + whyUnread(p)
+			}
+		}
+		return ""
+	}
+}
+
+// spareClaims takes back that a claim is without evidence where a row that could bear it out is not read.
+func (x *audited) spareClaims() {
+	i := slices.IndexFunc(x.report.Items, func(i pairing.Item) bool { return i.Kind == pairing.Unread })
+	if i < 0 {
+		return
+	}
+	for j := range x.claims {
+		if c := &x.claims[j]; c.Mark == claims.WithoutEvidence {
+			c.Mark, c.Why = claims.NotJudged, "a row that could bear it out is not read: "+x.report.Items[i].Why
+		}
+	}
 }
 
 // final is what the agent said last to its user.

@@ -9,6 +9,7 @@ import (
 
 	"toolrun/archive"
 	"toolrun/archive/ledger"
+	"toolrun/archive/month"
 	"toolrun/archive/query"
 )
 
@@ -39,10 +40,18 @@ func (a *app) find(d *archive.Dir, id string) (rows []*ledger.Row, damage, err e
 		return nil, nil, errors.Join(several("calls", id, names), seen.result())
 	}
 	err = fmt.Errorf("no call %q in %s", id, d.Path())
-	if month := d.PrunedWith(id); month != "" {
-		err = fmt.Errorf("%w: it was pruned with the rows of %s", err, month)
+	if p := d.UnreadWith(id); p != nil {
+		err = fmt.Errorf("%w: it %s", err, whyUnread(p))
 	}
 	return nil, nil, errors.Join(err, seen.result())
+}
+
+// whyUnread says of a call that a part has why no row of it is read.
+func whyUnread(p *month.Part) string {
+	if p.Pruned {
+		return "was pruned with the rows of " + p.Ref.Month
+	}
+	return "is sealed with the rows of " + p.Ref.Month + ", which --hot leaves out"
 }
 
 // several is the error of a name that begins several ids: it lists them.
