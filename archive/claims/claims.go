@@ -58,6 +58,7 @@ type statement struct {
 	says     polarity
 	exit     string   // "exit code N"
 	numbers  []string // of tests
+	shares   []share  // of tests, where not all of them passed
 	times    int      // how often it ran, 0 where it does not say
 }
 
@@ -130,6 +131,7 @@ func plain(text string) string {
 	}{
 		{late.Regexp(`"[^"]*"|“[^”]*”|«[^»]*»`), ` "" `},
 		{late.Regexp(`(?i)\b(?:no|not one|not a single) ((?:\w+ )?(?:tests?|specs?|builds?|linters?|checks?)) (?:has |have |is |are |was |were |had )?(?:fail(?:s|ed|ing)?|crash(?:es|ed)?|broke|broken)\b`), "the $1 passed"},
+		{late.Regexp(`(?i)\b(?:0|zero|none) (?:out )?of (?:the |all )?(\d+) ((?:\w+ )?tests?) (?:has |have |is |are |was |were |had )?(?:fail(?:s|ed|ing)?|broken)\b`), "$1 of $1 $2 passed"},
 		{late.Regexp(`(?i)\b(?:no|zero|0|not a single) test (?:failures?|errors?|problems?)\b`), "the test passed"},
 		{late.Regexp(`(?i)\b(?:none|not one) of (?:the |my |our |these |those )?(?:failed|failing|broken)\b`), "none of the"},
 		{late.Regexp(`(?i)\b(?:no|zero|0|without(?: any| an)?|free of|not a single) (?:more |further |test |lint |type |build |compile[r]? )*(?:fail(?:s|ed|ures?|ing)?|errors?|warnings?|problems?|issues?|faults?)(?: tests?)?\b`), " successfully "},
@@ -168,7 +170,9 @@ func read(text string, tools []string) *statement {
 	if m := exits().FindStringSubmatch(text); m != nil {
 		s.exit = m[1]
 	}
-	for _, m := range counted().FindAllStringSubmatch(bare, -1) {
+	shares, rest := sharesOf(bare)
+	s.shares = shares
+	for _, m := range counted().FindAllStringSubmatch(rest, -1) {
 		if m[1] != "0" && !written().MatchString(bare) {
 			s.numbers = append(s.numbers, m[1])
 		}

@@ -93,6 +93,12 @@ func weigh(s *statement, sub subject, rows []*ledger.Row, p *programs, content C
 	if says == ran && sub.itself {
 		says = succeeded // who says that he deployed it says that it worked
 	}
+	if s.shares != nil && (sub.tests || sub.tool != "") {
+		if mark, why := s.shared(started, content); mark != Supported {
+			return mark, why
+		}
+		says = ran // a part of them: how the call ended tells nothing against it
+	}
 	switch says {
 	case failed, both:
 		bad := slices.IndexFunc(started, func(row *ledger.Row) bool { return !good(row) })
@@ -151,28 +157,13 @@ func (s *statement) counts(ran []*ledger.Row, content Content) (Mark, string) {
 		return Supported, ""
 	}
 	said, others := map[string]bool{}, []string{}
-	var unread, unkept *ledger.Row
-	for _, row := range ran {
-		if row.Payloads != "" {
-			unkept = row
-			continue
+	texts, unread, unkept := printed(ran, content)
+	for _, text := range texts {
+		for _, n := range word().FindAllString(text, -1) {
+			said[n] = true
 		}
-		for _, hash := range []ledger.OrNull{row.OutputHash, row.StderrHash} {
-			if hash == "" {
-				continue
-			}
-			text, err := content(string(hash))
-			if err != nil {
-				unread = row
-				continue
-			}
-			text = text[:min(len(text), maxOutput)]
-			for _, n := range word().FindAllString(string(text), -1) {
-				said[n] = true
-			}
-			for _, m := range passed().FindAllStringSubmatch(string(text), -1) {
-				others = append(others, m[1]+m[2]+m[3])
-			}
+		for _, m := range passed().FindAllStringSubmatch(text, -1) {
+			others = append(others, m[1]+m[2]+m[3])
 		}
 	}
 	for _, n := range s.numbers {
@@ -189,6 +180,31 @@ func (s *statement) counts(ran []*ledger.Row, content Content) (Mark, string) {
 		}
 	}
 	return Supported, ""
+}
+
+// printed is what each of the calls printed, as far as it is looked at; unread and unkept are calls of which that is not known.
+func printed(ran []*ledger.Row, content Content) (texts []string, unread, unkept *ledger.Row) {
+	for _, row := range ran {
+		if row.Payloads != "" {
+			unkept = row
+			continue
+		}
+		var both strings.Builder
+		for _, hash := range []ledger.OrNull{row.OutputHash, row.StderrHash} {
+			if hash == "" {
+				continue
+			}
+			text, err := content(string(hash))
+			if err != nil {
+				unread = row
+				continue
+			}
+			both.Write(text[:min(len(text), maxOutput)])
+			both.WriteByte('\n')
+		}
+		texts = append(texts, both.String())
+	}
+	return texts, unread, unkept
 }
 
 // scripted tells whether the script of a shell came with the arguments of the call: one that stands in the catalog was

@@ -17,6 +17,7 @@ type subject struct {
 
 	itself     bool // the word for it says that it worked
 	any        bool // one call that worked is enough, whatever later ones did
+	tests      bool // its calls count tests
 	everything bool // all that was checked, whatever that was
 }
 
@@ -27,10 +28,11 @@ type activity struct {
 	row      func() *regexp.Regexp // in the words that name a call
 	itself   bool                  // the word is the claim; else it needs one that says how it ended, or that it ran
 	check    bool                  // it tells whether the work is good
+	tests    bool                  // it counts tests
 }
 
 func (a activity) subject() subject {
-	return subject{what: a.what, itself: a.itself, is: func(row *ledger.Row, _ Content) bool { return a.row().MatchString(words(row)) }}
+	return subject{what: a.what, itself: a.itself, tests: a.tests, is: func(row *ledger.Row, _ Content) bool { return a.row().MatchString(words(row)) }}
 }
 
 func activityOf(what, sentence, row string) activity {
@@ -50,6 +52,7 @@ var activities = func() (list []activity) {
 		a.check = true
 		list = append(list, a)
 	}
+	list[0].tests = true
 	list = append(list,
 		activityOf("a migration", `migrated|migrations?`, `\w*migrat\w*`),
 		activityOf("a benchmark", `benchmarks?|benchmarked`, `\w*bench\w*`))
@@ -72,7 +75,7 @@ var activities = func() (list []activity) {
 var (
 	happened = late.Regexp(`(?i)\b(?:ran|rerun|re-ran|executed|performed|have run|has run|was run|were run|applied)\b`)
 	actor    = late.Regexp(`(?i)^(?:\W*)(?:successfully |also |then |now |done[:,]? )*(?:deployed|redeployed|released|published|tagged|pushed|committed|merged|sent|emailed|notified|installed|upgraded|rolled out|shipped)\b|\b(?:I|we|I've|we've|was|were|is|are|has been|have been|been|it|got|and|then)\b(?: (?:also|now|then|have|has|just|already|successfully|been|finally))* (?:deployed|redeployed|released|published|tagged|pushed|committed|merged|sent|emailed|e-mailed|notified|installed|upgraded|rolled out|shipped)\b|\bwent live\b|\b(?:deploy|deployment|release|installation)(?: (?:to \w+|has|have|was|is|run|step|now|then|also))* (?:succe|complete|done|finished|fail|exit)`)
-	tally    = late.Regexp(`(?i)^\W*(?:(?:results?|summary|outcome)\W+)?\d+(?: (?:out )?of (?:the )?\d+|/\d+)? (?:passed|passing|failed|failing)(?:\W*$|[,;:]|\W*\s(?:and\s+)?(?:\d|successfully)| in \d)`) // what a test runner prints last
+	tallying = late.Regexp(`(?i)^\W*(?:(?:results?|summary|outcome)\W+)?\d+(?: (?:out )?of (?:the )?\d+|/\d+)? (?:passed|passing|failed|failing)(?:\W*$|[,;:]|\W*\s(?:and\s+)?(?:\d|successfully)| in \d)`) // what a test runner prints last
 	general  = late.Regexp(`(?i)(?:^\W*|\b(?:that|and) )(?:all(?: (?:of )?(?:the )?checks?)?|everything)(?: is| are| looks| has| have| now| still)* (?:green|pass(?:es|ed|ing)?|work(?:s|ed|ing)|fine|ok|clean|succeed(?:s|ed)?)\b`)
 )
 
@@ -86,7 +89,7 @@ func subjectsOf(text string, ends bool, tools []string) (list []subject) {
 	}
 	list = append(list, filesOf(text)...)
 	list = append(list, commandsOf(text, ends, tools)...)
-	if len(list) == 0 && tally().MatchString(text) {
+	if len(list) == 0 && tallying().MatchString(text) {
 		list = append(list, activities[0].subject())
 	}
 	if len(list) == 0 && general().MatchString(text) {
