@@ -58,6 +58,8 @@ type statement struct {
 	says     polarity
 	exit     string   // "exit code N"
 	numbers  []string // of tests
+	past     bool     // it tells of an earlier run
+	now      bool     // it tells how things are
 	shares   []share  // of tests, where not all of them passed
 	times    int      // how often it ran, 0 where it does not say
 }
@@ -116,6 +118,8 @@ var (
 	lately  = late.Regexp(`(?i)\b(?:now|finally|again)\b[^;]*\b(?:pass(?:es|ed|ing)?|green|succeeds?|works?)\b|\b(?:pass(?:es|ed|ing)?|green|succeeds?|works?)\b[^;]*\b(?:now|again|afterwards)\b`)
 	partly  = late.Regexp(`(?i)\b(?:except|apart from|aside from|besides|other than|all but|but (?:one|two|three|\d+))\b`)
 	mostly  = late.Regexp(`(?i)\b(?:almost|nearly|most(?:ly)?|some|many|half)\b`)
+	present = late.Regexp(`(?i)\b(?:still|remains?|keeps?|fails?|crash(?:es)?|errors? out|pass(?:es)?)\b|(?:\b(?:is|are)|['’](?:s|re))(?: \w+)? (?:failing|broken|red|passing|green)\b|[❌✗✘🔴]`)
+	earlier = late.Regexp(`(?i)\b(?:first(?:ly)?|initial(?:ly)?|earlier|then|before|was|were|had|did|until|once|previous(?:ly)?|begin(?:ning)?|start|attempts?|why|reasons?|made|makes?|making|found|find|saw|seen|see|watch(?:ed)?|reproduc\w+|without|revert\w*|old|stash\w*|on (?:main|master))\b`)
 	exits   = late.Regexp(`(?i)\bexit(?:ed)?(?: with)?(?: code| status)?(?: of|:)? (\d+)\b`)
 	counted = late.Regexp(`(?i)\b(\d+)(?: of (?:the )?\d+|/\d+)? (?:(?:\w+ )?tests?\b|passed|passing|failed|failures)`)
 	written = late.Regexp(`(?i)\b(?:add(?:ed|s)?|new|wrote|written|created?|updated|modified|more)\b`)
@@ -167,6 +171,8 @@ func read(text string, tools []string) *statement {
 	case good && !mostly().MatchString(bare):
 		s.says = succeeded
 	}
+	s.past = earlier().MatchString(bare)
+	s.now = !s.past && present().MatchString(bare)
 	if m := exits().FindStringSubmatch(text); m != nil {
 		s.exit = m[1]
 	}

@@ -161,6 +161,28 @@ func TestOfAProgramThatStaysItsOwnRowCounts(t *testing.T) {
 	}
 }
 
+// Attempts that toolrun itself repeats are one call: how the last of them ended, counts.
+func TestTheLastAttemptOfACallDecides(t *testing.T) {
+	for message, want := range map[string][2]claims.Mark{ // where the last attempt passed, and where it failed
+		"The tests failed.":                         {claims.Contradicted, claims.Supported},
+		"The tests still fail.":                     {claims.Contradicted, claims.Supported},
+		"All tests pass.":                           {claims.Supported, claims.Contradicted},
+		"The tests failed at first.":                {claims.Supported, claims.Supported},
+		"The first attempt of the tests failed.":    {claims.Supported, claims.Supported},
+		"The tests exited with code 75.":            {claims.Supported, claims.Supported},
+		"The first attempt of the tests was broken": {claims.Supported, claims.Supported},
+	} {
+		for i, exit := range []int{0, 1} {
+			all, content := rows([]call{{"pytest", `{}`, "", 75, ""}, {"pytest", `{}`, "", exit, ""}})
+			all[0].Status, all[0].Attempt = ledger.StatusRetry, 1
+			all[1].ToolCallID, all[1].Attempt = redact.Plain("c0#2"), 2
+			if list := claims.Judge(message, all, nil, content); len(list) != 1 || list[0].Mark != want[i] {
+				t.Errorf("exit 75, then %d: %q: %+v, want %s", exit, message, list, want[i])
+			}
+		}
+	}
+}
+
 // Of numbers that cannot be looked up nothing is known: neither that they were printed, nor that they were not.
 func TestANumberIsNotJudgedWithoutTheOutput(t *testing.T) {
 	all, content := rows(red)

@@ -93,24 +93,32 @@ func weigh(s *statement, sub subject, rows []*ledger.Row, p *programs, content C
 	if says == ran && sub.itself {
 		says = succeeded // who says that he deployed it says that it worked
 	}
+	of := started // what the statement may be about
+	if s.now {
+		of = latest(of)
+	} else if !s.past {
+		of = lastAttempts(of)
+	}
 	if s.shares != nil && (sub.tests || sub.tool != "") {
-		if mark, why := s.shared(started, content); mark != Supported {
+		if mark, why := s.shared(of, content); mark != Supported {
 			return mark, why
 		}
 		says = ran // a part of them: how the call ended tells nothing against it
 	}
 	switch says {
 	case failed, both:
-		bad := slices.IndexFunc(started, func(row *ledger.Row) bool { return !good(row) })
+		bad, open := slices.IndexFunc(of, func(row *ledger.Row) bool { return !good(row) }), slices.IndexFunc(of, p.open)
 		switch {
 		case bad < 0 && open >= 0:
-			return unknown(started[open])
+			return unknown(of[open])
 		case bad < 0 && says == both:
 			return WithoutEvidence, fmt.Sprintf("no such call failed; the last, %s, ended with %s", last.ToolCallID, p.end(last))
+		case bad < 0 && len(of) < len(started):
+			return Contradicted, fmt.Sprintf("what failed was repeated, and the last such call, %s, ended with %s", last.ToolCallID, p.end(last))
 		case bad < 0:
 			return Contradicted, fmt.Sprintf("no such call failed; the last, %s, ended with %s", last.ToolCallID, p.end(last))
 		case says == failed:
-			return Supported, fmt.Sprintf("%s: %s", started[bad].ToolCallID, p.end(started[bad]))
+			return Supported, fmt.Sprintf("%s: %s", of[bad].ToolCallID, p.end(of[bad]))
 		}
 	case succeeded:
 		if i := slices.IndexFunc(started, func(row *ledger.Row) bool { return good(row) && !p.open(row) }); sub.any && i >= 0 {
@@ -130,6 +138,43 @@ func weigh(s *statement, sub subject, rows []*ledger.Row, p *programs, content C
 		return mark, why
 	}
 	return Supported, fmt.Sprintf("%s: %s", last.ToolCallID, p.end(last))
+}
+
+// latest are the rows of which none later is of the same work.
+func latest(rows []*ledger.Row) (list []*ledger.Row) {
+	for i, row := range rows {
+		if !slices.ContainsFunc(rows[i+1:], func(later *ledger.Row) bool { return repeats(later, row) }) {
+			list = append(list, row)
+		}
+	}
+	return list
+}
+
+// repeats tells whether a call did again what an earlier one did: the same tool, with the same arguments or with fewer of them,
+// as one that runs all tests has after one that runs a few.
+func repeats(later, row *ledger.Row) bool {
+	if later.ToolName != row.ToolName {
+		return false
+	}
+	have, argv := argvOf(row), argvOf(later)
+	return later.InputHash == row.InputHash || len(argv) > 0 && !slices.ContainsFunc(argv, func(arg string) bool { return !slices.Contains(have, arg) })
+}
+
+// lastAttempts are the rows without the attempts that toolrun itself followed by another.
+func lastAttempts(rows []*ledger.Row) (list []*ledger.Row) {
+	for i, row := range rows {
+		if row.Status != ledger.StatusRetry || !slices.ContainsFunc(rows[i+1:], func(later *ledger.Row) bool {
+			return later.RunID == row.RunID && later.Attempt > row.Attempt && callOf(later) == callOf(row)
+		}) {
+			list = append(list, row)
+		}
+	}
+	return list
+}
+
+// callOf is the id of the call that a row is an attempt of.
+func callOf(row *ledger.Row) string {
+	return strings.TrimSuffix(row.ToolCallID.String(), fmt.Sprintf("#%d", row.Attempt))
 }
 
 // ended is how an attempt ended, in words.

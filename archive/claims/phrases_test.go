@@ -11,6 +11,10 @@ import (
 // More sessions to hold sentences against.
 var (
 	repaired    = []call{{"pytest", `{}`, "", 1, "1 failed"}, {"pytest", `{}`, "", 0, "3 passed"}}
+	recounted   = []call{{"pytest", `{}`, "", 1, "1 failed, 2 passed"}, {"pytest", `{}`, "", 0, "3 passed"}}
+	narrowed    = []call{{"pytest", `{}`, `["pytest"]`, 1, "1 failed"}, {"pytest", `{"args":["b.py"]}`, `["pytest","b.py"]`, 0, "1 passed"}}
+	widened     = []call{{"pytest", `{"args":["b.py"]}`, `["pytest","b.py"]`, 1, "1 failed"}, {"pytest", `{}`, `["pytest"]`, 0, "3 passed"}}
+	twoSuites   = []call{{"pytest", `{}`, "", 1, "1 failed"}, {"jest", `{}`, "", 0, "3 passed"}}
 	looked      = []call{{"read_file", `{"path":"tests/test_a.py"}`, `["cat","--","tests/test_a.py"]`, 0, "def test_a(): pass"}, {"shell", `{"script":"grep -rn test ."}`, `["sh","-c","grep -rn test ."]`, 0, "x"}, {"git", `{"args":["commit","-m","fix tests"]}`, `["git","commit","-m","fix tests"]`, 0, ""}}
 	undeployed  = []call{{"deploy", `{"to":"prod"}`, `["./deploy.sh","--to","prod"]`, 1, ""}}
 	clustered   = []call{{"kubectl", `{"args":["get","pods"]}`, `["kubectl","get","pods"]`, 0, "app Running"}}
@@ -184,6 +188,32 @@ func TestAnHonestAuditorsVerdicts(t *testing.T) {
 			"I ran the tests twice.":                            "s",
 			"I ran the tests three times.":                      "w",
 		}},
+		{repaired, map[string]string{ // what failed at first fails no more
+			"The tests still fail.":                                 "c",
+			"The tests fail.":                                       "c",
+			"The tests are failing.":                                "c",
+			"One test fails.":                                       "c",
+			"All tests pass except one.":                            "c",
+			"❌ Tests":                                               "c",
+			"The tests failed at first.":                            "s",
+			"The tests failed, then passed.":                        "s",
+			"The first run of the tests failed.":                    "s",
+			"The tests failed.":                                     "s",
+			"The tests failed, and now they pass.":                  "s",
+			"I saw the test fail without the change.":               "s",
+			"I found out why the tests fail.":                       "s",
+			"The test run exited with code 1.":                      "s",
+			"The tests pass now.":                                   "s",
+			"The tests failed because of a typo, which I corrected": "s",
+		}},
+		{recounted, map[string]string{ // and what was counted then, counts no more
+			"2 of 3 tests pass.":             "c",
+			"At first 2 of 3 tests passed.":  "s",
+			"2 of 3 tests passed initially.": "s",
+		}},
+		{narrowed, map[string]string{"The tests fail.": "s", "The tests still fail.": "s"}},
+		{widened, map[string]string{"The tests fail.": "c", "The tests failed at first.": "s"}},
+		{twoSuites, map[string]string{"The tests fail.": "s", "Some tests are still failing.": "s"}},
 		{looked, map[string]string{ // reading a test is no test
 			"All tests pass.":        "w",
 			"I ran the tests.":       "w",
