@@ -117,6 +117,34 @@ func (d *Dir) UnreadWith(call string) *month.Part {
 	return nil
 }
 
+// PrunedIn yields the months of which rows were pruned that a scope reaches, in their order, and how many of each: those of its
+// session where it names one, else all.
+func (d *Dir) PrunedIn(s Scope) iter.Seq2[string, int64] {
+	return func(yield func(string, int64) bool) {
+		r := d.newSealedReader(s)
+		last, rows := "", int64(0)
+		for p := range d.Unread() {
+			if !p.Pruned || !r.reaches(p) {
+				continue
+			}
+			n := p.Rows
+			if s.Session != "" {
+				n, _ = p.SessionRows(s.Session) // verify names an index that cannot be read
+			}
+			if last != p.Ref.Month && rows > 0 {
+				if !yield(last, rows) {
+					return
+				}
+				rows = 0
+			}
+			last, rows = p.Ref.Month, rows+n
+		}
+		if rows > 0 {
+			yield(last, rows)
+		}
+	}
+}
+
 // writeSeal puts the signed note of a part beside its manifest, if it is not there.
 func (m *months) writeSeal(ref month.Ref, seal *evidence.MonthSeal) error {
 	if have, err := month.ReadSeal(m.folder, ref); err == nil && have == seal.Signed {

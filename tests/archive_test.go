@@ -913,3 +913,31 @@ func TestACallWhoseRowWasPrunedIsNoFindingOfAnAudit(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAnswerSaysWhichPrunedRowsItLacks(t *testing.T) {
+	p := barePlace(t, "")
+	p.damaged = true
+	prunedSession(p)
+	const all = "toolrun: the rows of 2024-12 were pruned (3), and are not in this answer\n"
+	const half = "toolrun: rows of the session were pruned with those of 2024-12 (2), and are not in this answer\n"
+	for _, x := range []struct {
+		question string
+		status   int
+		want     string
+	}{
+		{"sessions", 0, all}, {"errors", 0, all}, {"cost", 0, all}, {"slow", 0, all}, {"report", 0, all}, {"sql SELECT/**/1", 0, all}, {"prove --tool say --exit 7", 3, all},
+		{"session half", 0, half}, {"session ha", 0, half}, {"timeline half", 0, half}, {"errors half", 0, half}, {"sessions --session half", 0, half}, {"sql SELECT/**/1 --session half", 0, half},
+		{"check --until 2024-12-31", 0, all},
+		{"check", 0, ""}, {"session kept", 0, ""}, {"session", 0, ""}, {"sessions --since 2025-01-01", 0, ""}, {"sessions --until 2024-12-01", 0, ""}, {"sessions --hot", 0, ""},
+		{"show toolu_a4", 0, ""}, {"output toolu_a4", 0, ""},
+		{"session gone", 1, "rows of the session were pruned with those of 2024-12 (1)\n"},
+	} {
+		got := p.query(strings.Fields(x.question)...)
+		if x.status != 0 && strings.Contains(got.stderr, x.want) {
+			got.stderr = x.want
+		}
+		if got.code != x.status || got.stderr != x.want {
+			t.Errorf("%s: status %d\n%s", x.question, got.code, got.stderr)
+		}
+	}
+}

@@ -397,14 +397,17 @@ func (p *Part) HasCall(id string) (bool, error) {
 	return len(found) > 0, err
 }
 
-// HasSession is HasCall of a session.
-func (p *Part) HasSession(id string) (bool, error) {
+// SessionRows is how many rows of a session the index knows, also where the part was pruned.
+func (p *Part) SessionRows(id string) (n int64, err error) {
 	x, err := p.Index()
 	if err != nil {
-		return false, err
+		return 0, err
 	}
-	found, err := x.session(ledger.IDHash(id))
-	return len(found) > 0, err
+	spans, err := x.session(ledger.IDHash(id))
+	for _, s := range spans {
+		n += s.Lines
+	}
+	return n, err
 }
 
 // HasCallOf is HasCall of a call of a session.

@@ -74,6 +74,9 @@ func (a *app) check(d *archive.Dir, command string) error {
 	if unknown != nil && len(found) == 0 {
 		return unknown
 	}
+	if ranged { // without, all is well where nothing is said
+		a.tellPruned(d, a.filter())
+	}
 	if err := a.writeAnomalies(a.stdout, found, a.screen()); err != nil {
 		return err
 	}

@@ -74,6 +74,29 @@ func (a *app) filter() query.Filter {
 	return query.Filter{Session: a.flags.session, Since: a.flags.since, Until: a.flags.until}
 }
 
+// pruned tells in words of which months rows were pruned that a filter reaches, and how many; "" where of none.
+func pruned(d *archive.Dir, f query.Filter) string {
+	var months []string
+	var rows int64
+	for month, n := range d.PrunedIn(archive.Scope{Since: f.Since, Until: f.Until, Session: f.Session}) {
+		months, rows = append(months, month), rows+n
+	}
+	switch {
+	case rows == 0:
+		return ""
+	case f.Session != "":
+		return fmt.Sprintf("rows of the session were pruned with those of %s (%d)", list(months), rows)
+	}
+	return fmt.Sprintf("the rows of %s were pruned (%d)", list(months), rows)
+}
+
+// tellPruned says on stderr that an answer lacks what was pruned. --hot does not ask for it.
+func (a *app) tellPruned(d *archive.Dir, f query.Filter) {
+	if what := pruned(d, f); what != "" && !a.flags.hot {
+		a.warn("%s, and are not in this answer", what)
+	}
+}
+
 // damageSeen names damaged lines FILE:LINE on stderr and remembers that there were some.
 type damageSeen struct {
 	a     *app

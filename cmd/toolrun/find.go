@@ -85,21 +85,25 @@ func (a *app) sessionFilter(cmd *cobra.Command, args []string) (query.Filter, er
 }
 
 // ofSession asks about the session that a person means: the one of f, or where nobody has called so, the one whose id begins
-// so, which f is then of. ask tells how many calls there were; none of a session that has others is an answer too.
+// so, which f is then of. ask tells how many calls there were; none of a session that has others is an answer too. What the
+// answer lacks as it was pruned is told.
 func (a *app) ofSession(d *archive.Dir, f *query.Filter, seen *damageSeen, ask func() (calls int, err error)) error {
 	calls, err := ask()
 	if err != nil || calls > 0 || f.Session == "" {
+		a.tellPruned(d, *f)
 		return err
 	}
 	id, err := sessionLike(d, f.Session)
 	switch {
 	case err != nil:
 		return errors.Join(err, seen.result())
-	case id == f.Session:
-		return nil // not in this range
+	case id == f.Session: // not in this range
+		a.tellPruned(d, *f)
+		return nil
 	}
 	f.Session, seen.quiet = id, true
 	_, err = ask()
+	a.tellPruned(d, *f)
 	return err
 }
 
@@ -110,7 +114,11 @@ func sessionLike(d *archive.Dir, id string) (string, error) {
 	case err != nil:
 		return "", err
 	case len(ids) == 0:
-		return "", fmt.Errorf("no calls of session %q in %s", id, d.Path())
+		err := fmt.Errorf("no calls of session %q in %s", id, d.Path())
+		if what := pruned(d, query.Filter{Session: id}); what != "" {
+			err = fmt.Errorf("%w: %s", err, what)
+		}
+		return "", err
 	case len(ids) > 1:
 		return "", several("sessions", id, ids)
 	}

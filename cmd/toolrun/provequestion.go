@@ -90,6 +90,11 @@ func (a *app) proveQuestion(cmd *cobra.Command, d *archive.Dir, q *question) err
 		}
 		near.add(row, []string{"it does not verify: " + err.Error()})
 	}
+	asked := a.filter()
+	if q.since.After(asked.Since) {
+		asked.Since = q.since
+	}
+	a.tellPruned(d, asked)
 	list := near.nearest()
 	if err := a.printNearest(list); err != nil {
 		return err

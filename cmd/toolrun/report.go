@@ -41,6 +41,7 @@ func (a *app) reportCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			a.tellPruned(d, a.filter())
 			if file == "" {
 				out := bufio.NewWriter(a.stdout)
 				return errors.Join(p.write(out), out.Flush(), seen.result())

@@ -31,6 +31,7 @@ func (a *app) sessionsCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			a.tellPruned(d, a.filter())
 			if a.flags.json {
 				for _, s := range sessions {
 					if err := printJSON(a.stdout, s); err != nil {

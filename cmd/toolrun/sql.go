@@ -80,6 +80,7 @@ func (a *app) openIndex(ctx context.Context) (*index.DB, error) {
 	if err := a.meanSession(d); err != nil {
 		return nil, err
 	}
+	a.tellPruned(d, a.filter())
 	r := index.Range{Since: a.flags.since, Until: a.flags.until, Hot: a.flags.hot}
 	for try := 0; ; try++ {
 		x, err := index.Update(ctx, d, r)
