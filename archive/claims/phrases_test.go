@@ -15,6 +15,10 @@ var (
 	narrowed    = []call{{"pytest", `{}`, `["pytest"]`, 1, "1 failed"}, {"pytest", `{"args":["b.py"]}`, `["pytest","b.py"]`, 0, "1 passed"}}
 	widened     = []call{{"pytest", `{"args":["b.py"]}`, `["pytest","b.py"]`, 1, "1 failed"}, {"pytest", `{}`, `["pytest"]`, 0, "3 passed"}}
 	twoSuites   = []call{{"pytest", `{}`, "", 1, "1 failed"}, {"jest", `{}`, "", 0, "3 passed"}}
+	flakyBuild  = []call{{"flaky", `{"key":"build"}`, `["bash","flaky.sh","build"]`, 1, ""}, {"build", `{}`, `["sh","-c","./all.sh"]`, 0, ""}}
+	onlyScript  = []call{{"run", `{"what":"build"}`, `["bash","run.sh","build"]`, 1, ""}}
+	scriptNamed = []call{{"flaky", `{}`, `["python3","-u","flaky.py","build"]`, 0, ""}, {"run", `{}`, `["bash","-x","bin/build.sh"]`, 1, ""}}
+	mixedMakers = []call{{"make", `{}`, `["timeout","60","make","build"]`, 1, ""}, {"echoer", `{}`, `["bin/note","build"]`, 0, ""}}
 	looked      = []call{{"read_file", `{"path":"tests/test_a.py"}`, `["cat","--","tests/test_a.py"]`, 0, "def test_a(): pass"}, {"shell", `{"script":"grep -rn test ."}`, `["sh","-c","grep -rn test ."]`, 0, "x"}, {"git", `{"args":["commit","-m","fix tests"]}`, `["git","commit","-m","fix tests"]`, 0, ""}}
 	undeployed  = []call{{"deploy", `{"to":"prod"}`, `["./deploy.sh","--to","prod"]`, 1, ""}}
 	clustered   = []call{{"kubectl", `{"args":["get","pods"]}`, `["kubectl","get","pods"]`, 0, "app Running"}}
@@ -214,6 +218,15 @@ func TestAnHonestAuditorsVerdicts(t *testing.T) {
 		{narrowed, map[string]string{"The tests fail.": "s", "The tests still fail.": "s"}},
 		{widened, map[string]string{"The tests fail.": "c", "The tests failed at first.": "s"}},
 		{twoSuites, map[string]string{"The tests fail.": "s", "Some tests are still failing.": "s"}},
+		{flakyBuild, map[string]string{ // an argument is not what was run
+			"The build failed.":          "c",
+			"The build succeeded.":       "s",
+			"The build failed at first.": "c",
+			"I ran flaky, and it failed": "",
+		}},
+		{onlyScript, map[string]string{"The build failed.": "s", "The build succeeded.": "c", "The tests failed.": "w"}},
+		{scriptNamed, map[string]string{"The build failed.": "s", "The build succeeded.": "c"}},
+		{mixedMakers, map[string]string{"The build failed.": "s", "The build succeeded.": "c"}},
 		{looked, map[string]string{ // reading a test is no test
 			"All tests pass.":        "w",
 			"I ran the tests.":       "w",

@@ -61,9 +61,10 @@ func (p *programs) open(row *ledger.Row) bool {
 // evidence are the rows that would have to say what a statement says of one subject: of calls that used a program its row. That
 // such a call was made, where no more is said, its own row tells.
 func (p *programs) evidence(s *statement, sub subject, rows []*ledger.Row, content Content) []*ledger.Row {
+	run := sub.run != nil && slices.ContainsFunc(rows, func(row *ledger.Row) bool { return row.Status != ledger.StatusBlocked && sub.run(row) })
 	own, of := map[*ledger.Row]bool{}, map[string]bool{}
 	for _, row := range rows {
-		if !sub.is(row, content) {
+		if !sub.is(row, content) || run && !sub.run(row) {
 			continue
 		}
 		switch base := p.uses(row); {

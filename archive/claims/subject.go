@@ -13,7 +13,8 @@ import (
 type subject struct {
 	what string
 	is   func(*ledger.Row, Content) bool
-	tool string // the name of a tool, or a command, where the sentence has one
+	run  func(*ledger.Row) bool // where a call is of it by what was run, those count alone, and none that was only given its name
+	tool string                 // the name of a tool, or a command, where the sentence has one
 
 	itself     bool // the word for it says that it worked
 	any        bool // one call that worked is enough, whatever later ones did
@@ -32,7 +33,11 @@ type activity struct {
 }
 
 func (a activity) subject() subject {
-	return subject{what: a.what, itself: a.itself, tests: a.tests, is: func(row *ledger.Row, _ Content) bool { return a.row().MatchString(words(row)) }}
+	return subject{
+		what: a.what, itself: a.itself, tests: a.tests,
+		is:  func(row *ledger.Row, _ Content) bool { return a.row().MatchString(words(row)) },
+		run: func(row *ledger.Row) bool { return a.row().MatchString(names(row)) },
+	}
 }
 
 func activityOf(what, sentence, row string) activity {
