@@ -941,3 +941,14 @@ func TestAnAnswerSaysWhichPrunedRowsItLacks(t *testing.T) {
 		}
 	}
 }
+
+func TestFailuresOfASessionWhoseRowsWerePrunedAreNoPartOfItsCalls(t *testing.T) {
+	p := barePlace(t, "")
+	p.damaged = true
+	prunedSession(p)
+	p.configure("[check]\nsession_calls = 1\nsession_errors = 0.3\noff = [\"wall_missing\"]\n")
+	// Of the calls of the session that are left one of two failed, of all one of four.
+	if got := p.query("check", "--session", "half"); got.code != 0 || strings.Contains(got.stdout, "session_errors") {
+		t.Errorf("status %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+}

@@ -70,6 +70,7 @@ type Checker struct {
 	cost    func(*ledger.Row) (usd float64, known bool)
 	inputs  func(*ledger.Row) (marks int)
 	changes func(from, to string) []string
+	partial func(session string) bool
 	found   []Anomaly
 
 	sessions map[string]*session
@@ -87,13 +88,16 @@ type Options struct {
 	Cost func(*ledger.Row) (usd float64, known bool)
 	// Changes tells what changed between two definitions, by their hashes, as far as that is known; nil: it is not.
 	Changes func(from, to string) []string
+	// Partial tells whether rows of a session are on the record and do not go in: what part of its calls failed is not known
+	// then. Nil: all go in.
+	Partial func(session string) bool
 	// InputMarks gives how many marks stand in the stored arguments; nil: in their summary.
 	InputMarks func(*ledger.Row) int
 }
 
 // New makes a checker.
 func New(o Options) *Checker {
-	c := &Checker{limits: o.Limits, zone: o.Zone, now: o.Now, cost: o.Cost, inputs: o.InputMarks, changes: o.Changes, sessions: map[string]*session{}, tools: map[string]*tool{}, texts: map[string]string{}}
+	c := &Checker{limits: o.Limits, zone: o.Zone, now: o.Now, cost: o.Cost, inputs: o.InputMarks, changes: o.Changes, partial: o.Partial, sessions: map[string]*session{}, tools: map[string]*tool{}, texts: map[string]string{}}
 	if c.cost == nil {
 		c.cost = func(row *ledger.Row) (float64, bool) {
 			if row.EstimatedCostUSD == nil {
@@ -107,6 +111,9 @@ func New(o Options) *Checker {
 	}
 	if c.changes == nil {
 		c.changes = func(string, string) []string { return nil }
+	}
+	if c.partial == nil {
+		c.partial = func(string) bool { return false }
 	}
 	return c
 }

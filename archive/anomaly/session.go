@@ -39,7 +39,7 @@ func (c *Checker) session(s *session, row *ledger.Row) {
 	if failed(row) && !(row.IsProcess() && row.Outcome == ledger.OutcomeInterrupted) { // it ended with the run, as it must
 		s.errors++
 	}
-	if rate := float64(s.errors) / float64(s.calls); s.calls >= l.SessionCalls && rate > l.SessionErrors && s.once(SessionErrors) {
+	if rate := float64(s.errors) / float64(s.calls); s.calls >= l.SessionCalls && rate > l.SessionErrors && s.once(SessionErrors) && !c.partial(row.SessionID.String()) {
 		c.report(SessionErrors, row, rate, l.SessionErrors, "%d of the %d calls so far failed", s.errors, s.calls)
 	}
 	if usd, known := c.cost(row); known {

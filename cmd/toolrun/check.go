@@ -121,6 +121,14 @@ func (a *app) anomalies(d *archive.Dir, place *checkPlace) (found []anomaly.Anom
 			return 0, false
 		},
 		Changes: rec.changes,
+		Partial: func(session string) bool {
+			for p := range d.Unread() {
+				if n, err := p.SessionRows(session); err == nil && n > 0 {
+					return true
+				}
+			}
+			return false
+		},
 		InputMarks: func(row *ledger.Row) int {
 			b, err := rec.content(row.InputHash)
 			if err != nil {
