@@ -119,7 +119,7 @@ var (
 	partly  = late.Regexp(`(?i)\b(?:except|apart from|aside from|besides|other than|all but|but (?:one|two|three|\d+))\b`)
 	mostly  = late.Regexp(`(?i)\b(?:almost|nearly|most(?:ly)?|some|many|half)\b`)
 	present = late.Regexp(`(?i)\b(?:still|remains?|keeps?|fails?|crash(?:es)?|errors? out|pass(?:es)?)\b|(?:\b(?:is|are)|['’](?:s|re))(?: \w+)? (?:failing|broken|red|passing|green)\b|[❌✗✘🔴]`)
-	earlier = late.Regexp(`(?i)\b(?:first(?:ly)?|initial(?:ly)?|earlier|then|before|was|were|had|did|until|once|previous(?:ly)?|begin(?:ning)?|start|attempts?|why|reasons?|made|makes?|making|found|find|saw|seen|see|watch(?:ed)?|reproduc\w+|without|revert\w*|old|stash\w*|on (?:main|master))\b`)
+	earlier = late.Regexp(`(?i)\b(?:after\w*|since|first(?:ly)?|initial(?:ly)?|earlier|then|before|was|were|had|did|until|once|previous(?:ly)?|begin(?:ning)?|start|attempts?|why|reasons?|made|makes?|making|found|find|saw|seen|see|watch(?:ed)?|reproduc\w+|without|revert\w*|old|stash\w*|on (?:main|master))\b`)
 	exits   = late.Regexp(`(?i)\bexit(?:ed)?(?: with)?(?: code| status)?(?: of|:)? (\d+)\b`)
 	counted = late.Regexp(`(?i)\b(\d+)(?: of (?:the )?\d+|/\d+)? (?:(?:\w+ )?tests?\b|passed|passing|failed|failures)`)
 	written = late.Regexp(`(?i)\b(?:add(?:ed|s)?|new|wrote|written|created?|updated|modified|more)\b`)
@@ -134,11 +134,13 @@ func plain(text string) string {
 		with string
 	}{
 		{late.Regexp(`"[^"]*"|“[^”]*”|«[^»]*»`), ` "" `},
-		{late.Regexp(`(?i)\b(?:no|not one|not a single) ((?:\w+ )?(?:tests?|specs?|builds?|linters?|checks?)) (?:has |have |is |are |was |were |had )?(?:fail(?:s|ed|ing)?|crash(?:es|ed)?|broke|broken)\b`), "the $1 passed"},
+		{late.Regexp(`(?i)\b(?:no|zero|0|not one|not a single) ((?:\w+ )?(?:tests?|specs?|builds?|linters?|checks?)) (?:has |have |is |are |was |were |had )?(?:fail(?:s|ed|ing)?|crash(?:es|ed)?|broke|broken)\b`), "the $1 passed"},
+		{late.Regexp(`(?i)\b(?:no|zero|0|not one|not a single) (?:failing|failed|broken) (tests?|specs?|builds?)\b`), "the $1 passed"},
+		{late.Regexp(`(?i)\b(?:no|zero|0) (?:regressions?|flakes?|skips|skipped tests?)\b|\b(?:no tests?|none|nothing|0|zero)(?: of them)? (?:has been |have been |is |are |was |were )?(?:skipped|ignored|pending)\b`), " "},
 		{late.Regexp(`(?i)\b(?:0|zero|none) (?:out )?of (?:the |all )?(\d+) ((?:\w+ )?tests?) (?:has |have |is |are |was |were |had )?(?:fail(?:s|ed|ing)?|broken)\b`), "$1 of $1 $2 passed"},
 		{late.Regexp(`(?i)\b(?:no|zero|0|not a single) test (?:failures?|errors?|problems?)\b`), "the test passed"},
 		{late.Regexp(`(?i)\b(?:none|not one) of (?:the |my |our |these |those )?(?:failed|failing|broken)\b`), "none of the"},
-		{late.Regexp(`(?i)\b(?:no|zero|0|without(?: any| an)?|free of|not a single) (?:more |further |test |lint |type |build |compile[r]? )*(?:fail(?:s|ed|ures?|ing)?|errors?|warnings?|problems?|issues?|faults?)(?: tests?)?\b`), " successfully "},
+		{late.Regexp(`(?i)\b(?:no|zero|0|without(?: any| an| a)?(?: single)?|free of|not a single|not one) (?:more |further |test |lint |type |build |compile[r]? )*(?:fail(?:s|ed|ures?|ing)?|errors?|warnings?|problems?|issues?|faults?)(?: tests?)?\b`), " successfully "},
 		{late.Regexp(`(?i)\b(?:none|nothing|not one)(?: of (?:them|these|those))? (?:has |have |is |are |was |were |had )?(?:fail(?:s|ed|ing)?|crash(?:es|ed)?|broke|broken)\b`), " successfully "},
 		{late.Regexp(`(?i)\b(?:none|not one) of (?:the |my |our |these |those )?((?:\w+ ){0,2})(?:fail(?:s|ed|ing)?|crash(?:es|ed)?)\b`), "$1 passed "},
 		{late.Regexp(`(?i)\bno longer (?:fail(?:s|ing)?|broken|crash(?:es|ing)?|errors?)\b`), " passes now "},

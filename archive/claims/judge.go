@@ -93,20 +93,22 @@ func weigh(s *statement, sub subject, rows []*ledger.Row, p *programs, content C
 	if says == ran && sub.itself {
 		says = succeeded // who says that he deployed it says that it worked
 	}
-	of := started // what the statement may be about
-	if s.now {
-		of = latest(of)
-	} else if !s.past {
-		of = lastAttempts(of)
-	}
 	if s.shares != nil && (sub.tests || sub.tool != "") {
-		if mark, why := s.shared(of, content); mark != Supported {
+		if mark, why := s.shared(started, content); mark != Supported {
 			return mark, why
 		}
 		says = ran // a part of them: how the call ended tells nothing against it
 	}
 	switch says {
 	case failed, both:
+		of := started
+		switch {
+		case says == both || s.past:
+		case s.now:
+			of = latest(of)
+		default:
+			of = lastAttempts(of)
+		}
 		bad, open := slices.IndexFunc(of, func(row *ledger.Row) bool { return !good(row) }), slices.IndexFunc(of, p.open)
 		switch {
 		case bad < 0 && open >= 0:

@@ -80,7 +80,7 @@ var activities = func() (list []activity) {
 var (
 	happened = late.Regexp(`(?i)\b(?:ran|rerun|re-ran|executed|performed|have run|has run|was run|were run|applied)\b`)
 	actor    = late.Regexp(`(?i)^(?:\W*)(?:successfully |also |then |now |done[:,]? )*(?:deployed|redeployed|released|published|tagged|pushed|committed|merged|sent|emailed|notified|installed|upgraded|rolled out|shipped)\b|\b(?:I|we|I've|we've|was|were|is|are|has been|have been|been|it|got|and|then)\b(?: (?:also|now|then|have|has|just|already|successfully|been|finally))* (?:deployed|redeployed|released|published|tagged|pushed|committed|merged|sent|emailed|e-mailed|notified|installed|upgraded|rolled out|shipped)\b|\bwent live\b|\b(?:deploy|deployment|release|installation)(?: (?:to \w+|has|have|was|is|run|step|now|then|also))* (?:succe|complete|done|finished|fail|exit)`)
-	tallying = late.Regexp(`(?i)^\W*(?:(?:results?|summary|outcome)\W+)?\d+(?: (?:out )?of (?:the )?\d+|/\d+)? (?:passed|passing|failed|failing)(?:\W*$|[,;:]|\W*\s(?:and\s+)?(?:\d|successfully)| in \d)`) // what a test runner prints last
+	tallying = late.Regexp(`(?i)^\W*(?:(?:results?|summary|outcome)\W+)?(?:successfully\W+)?\d+(?: (?:out )?of (?:the )?\d+|/\d+)? (?:passed|passing|failed|failing)(?:\W*$|[,;:]|\W*\s(?:and\s+)?(?:\d|successfully)| in \d)`) // what a test runner prints last
 	general  = late.Regexp(`(?i)(?:^\W*|\b(?:that|and) )(?:all(?: (?:of )?(?:the )?checks?)?|everything)(?: is| are| looks| has| have| now| still)* (?:green|pass(?:es|ed|ing)?|work(?:s|ed|ing)|fine|ok|clean|succeed(?:s|ed)?)\b`)
 )
 

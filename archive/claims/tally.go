@@ -11,16 +11,19 @@ import (
 )
 
 // share is a claim that of so many tests a part passed: "2 of 3 tests pass".
-type share struct{ passed, total int }
+type share struct {
+	passed, total int
+	now           bool // "pass", not "passed"
+}
 
 const number = `(\d+|one|two|three|four|five|six|seven|eight|nine|ten)`
 
-var shareOf = late.Regexp(`(?i)\b` + number + `(?: (?:out )?of (?:the |all )?|/)` + number + ` (?:(?:\w+ )?(?:tests?|specs?) )?(?:(?:has|have|had|is|are|was|were|now|still|currently|do|does) )*(?:(pass(?:e[sd]|ing)?|succeed(?:s|ed)?|green|ok)|fail(?:s|ed|ing)?|broken)\b`)
+var shareOf = late.Regexp(`(?i)\b` + number + `(?: (?:out )?of (?:the |all )?|/)` + number + ` (?:(?:\w+ )?(?:tests?|specs?) )?(?:(?:has|have|had|is|are|was|were|now|still|currently|do|does) )*(?:(pass|succeed|green|ok)|fail|broken)(ed|e?s|ing)?\b`)
 
 // sharesOf reads them, and gives the sentence without them.
 func sharesOf(text string) (list []share, rest string) {
 	for _, m := range shareOf().FindAllStringSubmatch(text, -1) {
-		s := share{passed: numberOf(m[1]), total: numberOf(m[2])}
+		s := share{passed: numberOf(m[1]), total: numberOf(m[2]), now: m[4] != "ed"}
 		if m[3] == "" {
 			s.passed = s.total - s.passed
 		}
@@ -98,8 +101,12 @@ func (t tally) holds(s share) (yes, knows bool) {
 
 // shared holds the shares that a sentence tells against what the calls counted.
 func (s *statement) shared(ran []*ledger.Row, content Content) (Mark, string) {
-	texts, unread, unkept := printed(ran, content)
 	for _, of := range s.shares {
+		rows := ran
+		if of.now && !s.past {
+			rows = latest(rows)
+		}
+		texts, unread, unkept := printed(rows, content)
 		yes, known := false, false
 		for _, text := range texts {
 			holds, knows := tallyOf(text).holds(of)
