@@ -862,26 +862,26 @@ func TestServeKeepsHotWhatTheConfigurationSays(t *testing.T) {
 }
 
 // prunedSession has half of a session and all of another one pruned.
-func prunedSession(p *place) (calls []pastCall, run string) {
+func prunedSession(p *place) (calls []pastCall, half, gone string) {
 	h := newPast(p)
 	call := func(at, id, session, stderr string) pastCall {
 		c := pastCall{at: timeOf(p.t, at), took: time.Second, id: id, session: session, args: toJSON(object{"of": id}), out: "said " + id + "\n", stderr: stderr}
 		calls = append(calls, c)
 		return c
 	}
-	run = h.run(call("2024-12-31T10:00:00Z", "toolu_a1", "half", ""), call("2024-12-31T11:00:00Z", "toolu_a2", "half", ""), call("2025-02-01T10:00:00Z", "toolu_a3", "half", "no\n"),
+	half = h.run(call("2024-12-31T10:00:00Z", "toolu_a1", "half", ""), call("2024-12-31T11:00:00Z", "toolu_a2", "half", ""), call("2025-02-01T10:00:00Z", "toolu_a3", "half", "no\n"),
 		call("2025-02-01T11:00:00Z", "toolu_a4", "half", ""))
-	h.run(call("2024-12-20T10:00:00Z", "toolu_b1", "gone", ""))
+	gone = h.run(call("2024-12-20T10:00:00Z", "toolu_b1", "gone", ""))
 	h.run(call("2025-02-03T10:00:00Z", "toolu_c1", "kept", ""))
 	p.archived(0)
 	p.archived(0, "prune", "--keep", fmt.Sprintf("%dd", int(time.Since(timeOf(p.t, "2025-02-01T00:00:00Z")).Hours()/24)), "--yes")
-	return calls, run
+	return calls, half, gone
 }
 
 func TestACallWhoseRowWasPrunedIsNoFindingOfAnAudit(t *testing.T) {
 	p := barePlace(t, "")
 	p.damaged = true
-	calls, _ := prunedSession(p)
+	calls, _, _ := prunedSession(p)
 	told := func(calls ...pastCall) string {
 		var messages []object
 		for _, c := range calls {
@@ -949,6 +949,18 @@ func TestFailuresOfASessionWhoseRowsWerePrunedAreNoPartOfItsCalls(t *testing.T) 
 	p.configure("[check]\nsession_calls = 1\nsession_errors = 0.3\noff = [\"wall_missing\"]\n")
 	// Of the calls of the session that are left one of two failed, of all one of four.
 	if got := p.query("check", "--session", "half"); got.code != 0 || strings.Contains(got.stdout, "session_errors") {
+		t.Errorf("status %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
+func TestARunWhoseRowsWerePrunedIsNotJudgedWhole(t *testing.T) {
+	p := barePlace(t, "")
+	p.damaged = true
+	_, half, gone := prunedSession(p)
+	if got := p.query("diagnose", half); got.code != 0 || strings.Contains(got.stdout, "no symptom") || !strings.Contains(got.stdout, "not judged whole: of 2 calls the row was pruned with the rows of 2024-12\n") {
+		t.Errorf("status %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	if got := p.query("diagnose", gone); got.code != 1 || !strings.Contains(got.stderr, "its trace was pruned with the rows of 2024-12\n") {
 		t.Errorf("status %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 }

@@ -94,6 +94,7 @@ type ranRun struct {
 	rows    []*ledger.Row
 	strays  []string          // ids of results whose call was never issued, of its trace or of the transcript
 	others  map[string]string // of these, those on the record: the run that each is of
+	unread  map[string]string // ids of calls of its trace whose rows are not read: why
 	unused  []string          // names of the catalog that were not called; nil where the run has not ended in order
 	ended   bool
 	story   bool // a transcript was read
@@ -109,6 +110,11 @@ func (a *app) runOf(d *archive.Dir, rec *record, id string) (*ranRun, error) {
 	}
 	run := &ranRun{id: id}
 	if run.header = rec.header(run.id); run.header == nil {
+		for p := range d.Unread() {
+			if had, err := p.HasRun(id); err == nil && had {
+				return nil, fmt.Errorf("run %s cannot be judged: its trace %s", id, whyUnread(p))
+			}
+		}
 		return nil, fmt.Errorf("%s:1: the trace does not begin with its catalog", d.RunPath(id))
 	}
 	run.frozen, err = frozenOfHeader(run.header, rec)
@@ -175,6 +181,13 @@ func (r *ranRun) read(d *archive.Dir, seen *damageSeen) error {
 		}
 		if row.RunID == r.id {
 			r.rows = append(r.rows, row)
+			delete(issued, row.ToolCallID.String())
+		}
+	}
+	r.unread = map[string]string{}
+	for id := range issued {
+		if p := d.UnreadWith(id); p != nil {
+			r.unread[id] = whyUnread(p)
 		}
 	}
 	return nil

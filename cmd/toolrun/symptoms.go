@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -269,7 +270,13 @@ func (a *app) printDiagnosis(c *comparison, found []symptom) error {
 	if err := t.print(a.stdout, a.screen()); err != nil {
 		return err
 	}
-	if len(found) == 0 {
+	switch n := len(c.run.unread); {
+	case n > 0:
+		why := slices.Compact(slices.Sorted(maps.Values(c.run.unread)))
+		if err := a.say("not judged whole: of %s the row %s", count(n, "call"), strings.Join(why, "; ")); err != nil {
+			return err
+		}
+	case len(found) == 0:
 		if err := a.say("no symptom: every name is in the catalog, no arguments were refused, every result has its call"); err != nil {
 			return err
 		}
@@ -285,10 +292,11 @@ func (a *app) printDiagnosisJSON(c *comparison, found []symptom) error {
 		Type       string `json:"type"`
 		Run        string `json:"run_id"`
 		Against    string `json:"against"`
+		Unread     int    `json:"unread"` // calls whose rows were pruned, or are sealed and left out by --hot
 		Comparable bool   `json:"comparable"`
 		Transcript bool   `json:"transcript"`
 	}
-	head := headLine{"diagnosis", c.run.id, "", c.other != nil && !c.drifted(), c.run.story}
+	head := headLine{"diagnosis", c.run.id, "", len(c.run.unread), c.other != nil && !c.drifted(), c.run.story}
 	if c.other != nil {
 		head.Against = c.other.id
 	}
