@@ -21,7 +21,7 @@ func (e *expected) cutView(v transcript.View, all []transcript.View) string {
 		return e.cutFacts(v.Text)
 	}
 	first, rest, more := strings.Cut(v.Text, "\n")
-	verdict := e.row.Verdict()
+	verdict := e.verdict()
 	switch {
 	case strings.HasPrefix(v.Text, "REFUSED: ") || strings.HasPrefix(v.Text, "ERROR: "):
 		return e.text(v.Text)

@@ -170,11 +170,11 @@ func (p *pairer) judgePaired(item *Item, row *ledger.Row) {
 		item.Kind, item.Why = Altered, "the arguments are others than those of the row: "+row.InputSummary.String()
 		return
 	}
-	if named := namedBy(c.Result); named != "" && !names(item.Rows, named) {
+	a := agree(c.Result, row, p.shown(row), p.prefixed)
+	named := namedBy(c.Result)
+	switch {
+	case named != "" && !names(item.Rows, named) && a.kind != agreesInPart: // facts may have been cut in the middle of the id
 		item.Kind, item.Why = Altered, fmt.Sprintf("the result is that of another call, %s", named)
-		return
-	}
-	switch a := agree(c.Result, row, p.shown(row), p.prefixed); {
 	case a.kind == differs:
 		// A client that was answered late shows the answer to an earlier attempt.
 		for _, earlier := range item.Rows[:len(item.Rows)-1] {
@@ -184,8 +184,10 @@ func (p *pairer) judgePaired(item *Item, row *ledger.Row) {
 			}
 		}
 		item.Kind, item.Why = Altered, a.why
-	case unmarked(item, row):
+	case p.unmarked(item, row):
 		item.Kind, item.Why = Altered, "the call failed, and the transcript does not mark its result as an error"
+	case a.held() && falselyMarked(item, row):
+		item.Kind, item.Why = Altered, "the call succeeded, and the transcript marks its result as an error"
 	default:
 		item.Why = a.why
 	}

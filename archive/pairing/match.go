@@ -168,7 +168,7 @@ func (p *pairer) scopeByResults() {
 		answered++
 		found := map[string]bool{}
 		for _, row := range p.rec.Rows {
-			if id := row.SessionID.String(); !found[id] && ends(item.Call, row.ToolName.String()) && p.argsAgree(item.Call, row) == yes && agree(item.Call.Result, row, p.shown(row), p.prefixed).kind == agrees {
+			if id := row.SessionID.String(); !found[id] && ends(item.Call, row.ToolName.String()) && p.argsAgree(item.Call, row) == yes && agree(item.Call.Result, row, p.shown(row), p.prefixed).held() {
 				found[id] = true
 				agreeing[id]++
 			}
@@ -250,7 +250,7 @@ func (p *pairer) elsewhere(c *transcript.Call) string {
 			if id == c.ID {
 				return session
 			}
-		case p.argsAgree(c, row) == yes && agree(c.Result, row, p.shown(row), p.prefixed).kind == agrees:
+		case p.argsAgree(c, row) == yes && agree(c.Result, row, p.shown(row), p.prefixed).held():
 			return session
 		}
 	}

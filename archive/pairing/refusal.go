@@ -45,11 +45,27 @@ func didNotRun(r *transcript.Result) bool {
 }
 
 // unmarked tells whether the transcript has toolrun's answer to a call that failed, without the mark that the client gives to
-// each of these. Of the messages of a loop of one's own nothing is known; Codex has it where it kept what the server said.
-func unmarked(item *Item, row *ledger.Row) bool {
+// each of these. Codex has it where it kept what the server said; of a loop of one's own it is known where it marked another.
+func (p *pairer) unmarked(item *Item, row *ledger.Row) bool {
 	r := item.Call.Result
-	if r == nil || r.Error || row.Status == ledger.StatusSuccess || !item.From.Prefixed() || item.From.Format == transcript.Codex && r.CallID == "" {
+	if r == nil || r.Error || row.Status == ledger.StatusSuccess || item.From.Format == transcript.Codex && r.CallID == "" {
 		return false
 	}
+	if !item.From.Prefixed() {
+		return slices.ContainsFunc(p.items, func(other *Item) bool { return other.From == item.From && p.marked(other) })
+	}
 	return slices.ContainsFunc(r.Views, func(v transcript.View) bool { return looksOurs(v.Text) })
+}
+
+// marked tells whether a result that toolrun gave to a failure is marked as an error.
+func (p *pairer) marked(item *Item) bool {
+	row, r := item.Row(), item.Call.Result
+	return row != nil && row.Status != ledger.StatusSuccess && r != nil && r.Error && agree(r, row, p.shown(row), p.prefixed).held()
+}
+
+// falselyMarked tells whether a loop of one's own marked a success as an error. One that goes by exit codes alone marks each
+// that is not 0.
+func falselyMarked(item *Item, row *ledger.Row) bool {
+	r := item.Call.Result
+	return item.From.Format == transcript.Anthropic && r != nil && r.Error && row.Status == ledger.StatusSuccess && (row.ExitCode == nil || *row.ExitCode == 0)
 }

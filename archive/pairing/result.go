@@ -17,8 +17,9 @@ import (
 type agreementKind int
 
 const (
-	agrees agreementKind = iota
-	inPart               // what there is agrees
+	agrees       agreementKind = iota
+	agreesInPart               // a part of the answer, which can be told to be of it
+	inPart                     // what there is agrees
 	differs
 )
 
@@ -26,6 +27,9 @@ type agreement struct {
 	kind agreementKind
 	why  string
 }
+
+// held tells whether the result is known to be of the row's answer.
+func (a agreement) held() bool { return a.kind == agrees || a.kind == agreesInPart }
 
 // facts are those that a result carries as data (structuredContent).
 type facts struct {
@@ -45,6 +49,13 @@ type facts struct {
 	RunID         ledger.OrNull `json:"run_id"`
 	Seq           *int64        `json:"seq"`
 	CatalogSHA256 ledger.OrNull `json:"catalog_sha256"`
+
+	StdoutLossy any `json:"stdout_lossy"`
+	StderrLossy any `json:"stderr_lossy"`
+	Truncated   any `json:"truncated"`
+	Process     any `json:"process"`
+
+	alien bool // there are other keys
 }
 
 // factsOf reads facts; nil where the text is something else.
@@ -56,6 +67,9 @@ func factsOf(text string) *facts {
 	if json.Unmarshal([]byte(text), f) != nil {
 		return nil
 	}
+	strict := json.NewDecoder(strings.NewReader(text))
+	strict.DisallowUnknownFields()
+	f.alien = strict.Decode(&facts{}) != nil
 	return f
 }
 
@@ -76,20 +90,24 @@ func agree(r *transcript.Result, row *ledger.Row, content func(string) ([]byte, 
 		return agreement{inPart, "no result in the transcript"}
 	}
 	e := &expected{row: row, content: content}
-	ours, alien, cut := 0, 0, false
+	ours, alien, cut, part := 0, 0, false, false
 	for _, v := range r.Views {
 		cut = cut || v.Cut
-		if !looksOurs(v.Text) && (v.Text != "" || !v.Cut) {
-			if !wrapped && e.plain(v.Text) {
-				ours++
-			} else {
-				alien++
-			}
-			continue
+		known := looksOurs(v.Text) || v.Text == "" && v.Cut
+		why := ""
+		if known {
+			why = e.view(v, r.Views)
 		}
-		ours++
-		if why := e.view(v, r.Views); why != "" {
+		switch {
+		case known && why == "", !known && !wrapped && e.plain(v.Text):
+			ours++
+		case !wrapped && !v.Cut && e.either(func(e *expected) bool { return e.part(v.Text) }):
+			ours++
+			part = true
+		case known:
 			return agreement{differs, why}
+		default:
+			alien++
 		}
 	}
 	switch {
@@ -99,6 +117,8 @@ func agree(r *transcript.Result, row *ledger.Row, content func(string) ([]byte, 
 		return agreement{inPart, "the client answered by itself, whatever became of the call"}
 	case e.missing != "":
 		return agreement{inPart, e.missing}
+	case part:
+		return agreement{agreesInPart, "the agent kept a part of the result, which agrees"}
 	case cut:
 		return agreement{inPart, "the client kept a part of the result, which agrees"}
 	case ours == 0:
@@ -112,6 +132,37 @@ type expected struct {
 	row     *ledger.Row
 	content func(string) ([]byte, error)
 	missing string // why something could not be compared
+	bare    bool   // the text without escape codes, as a terminal shows it
+}
+
+// escapeCodes are those of a terminal (ECMA-48), and what it makes of the end of a line.
+var escapeCodes = late.Regexp(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-OQ-WYZ\\` + "`" + `-~]|\r\n`)
+
+// withoutCodes gives what to compare of a text of the record.
+func (e *expected) withoutCodes(text string) string {
+	if !e.bare {
+		return text
+	}
+	return escapeCodes().ReplaceAllStringFunc(text, func(code string) string {
+		if code[0] == '\r' {
+			return "\n"
+		}
+		return ""
+	})
+}
+
+func (e *expected) verdict() string { return e.withoutCodes(e.row.Verdict()) }
+
+// either asks for the text as it is, then without escape codes.
+func (e *expected) either(agrees func(*expected) bool) bool {
+	bare := *e
+	bare.bare = true
+	ok := agrees(e)
+	if !ok && agrees(&bare) {
+		e.missing = bare.missing
+		return true
+	}
+	return ok
 }
 
 // stored gives the content of a stream; ok is false where it cannot be had.
@@ -132,11 +183,22 @@ func (e *expected) stored(hash ledger.OrNull) (b []byte, ok bool) {
 		e.missing = "the stored output cannot be read: it was not compared"
 		return nil, false
 	}
-	return b, true
+	return []byte(e.withoutCodes(string(b))), true
 }
 
 // view says in which way a view is not what the row makes; "" where it is.
-func (e *expected) view(v transcript.View, all []transcript.View) string {
+func (e *expected) view(v transcript.View, all []transcript.View) (why string) {
+	e.either(func(e *expected) bool {
+		said := e.asKept(v, all)
+		if why == "" || said == "" {
+			why = said
+		}
+		return said == ""
+	})
+	return why
+}
+
+func (e *expected) asKept(v transcript.View, all []transcript.View) string {
 	if f := factsOf(v.Text); f != nil {
 		return e.facts(f)
 	}
@@ -149,6 +211,9 @@ func (e *expected) view(v transcript.View, all []transcript.View) string {
 // facts compares each fact.
 func (e *expected) facts(f *facts) string {
 	row := e.row
+	if f.alien {
+		return "the facts have a key that toolrun does not write"
+	}
 	for _, c := range []struct {
 		name       string
 		told, want any
@@ -209,7 +274,7 @@ func (e *expected) shows(shown string, content []byte) bool {
 		if ok && err == nil {
 			for _, head := range []string{shown[:at], strings.TrimSuffix(shown[:at], "\n")} {
 				fits := strings.HasPrefix(whole, head) && strings.HasSuffix(whole, tail)
-				lossy := len(whole) != len(content) || !utf8.Valid(content)
+				lossy := len(whole) != len(content) || !utf8.Valid(content) || e.bare
 				if fits && (lossy || e.row.Truncated || int64(len(head)+len(tail))+left == int64(len(content))) {
 					return true
 				}
@@ -241,7 +306,7 @@ func (e *expected) text(text string) string {
 		e.missing = "toolrun answered with an error of its own: the output was not compared"
 		return ""
 	}
-	verdict := e.row.Verdict()
+	verdict := e.verdict()
 	if first != verdict {
 		return fmt.Sprintf("the verdict is %q in the transcript and %q by the row", first, verdict)
 	}
@@ -267,6 +332,9 @@ func (e *expected) body(text string) string {
 	return e.sections(text)
 }
 
+// headingRest is what may follow the length in the heading of a stream.
+var headingRest = late.Regexp(`^(?:, \d+ of them left out below(?:; (?:output|stderr)_hash [0-9a-f]{64})?)?(?:, not all of it UTF-8)?$`)
+
 // sections compares "--- stdout, N bytes … ---" and what follows.
 func (e *expected) sections(rest string) string {
 	row := e.row
@@ -284,7 +352,7 @@ func (e *expected) sections(rest string) string {
 			return s.name + " is missing, or its length is another"
 		}
 		line, body, _ := strings.Cut(rest[len(head):], " ---\n")
-		if strings.Contains(line, "\n") {
+		if !headingRest().MatchString(line) {
 			return s.name + " has no heading"
 		}
 		rest = ""
@@ -308,6 +376,10 @@ func (e *expected) sections(rest string) string {
 
 // plain tells whether a loop of one's own kept a stream, or a value of the facts, and nothing around it.
 func (e *expected) plain(text string) bool {
+	return e.either(func(e *expected) bool { return e.alone(text) })
+}
+
+func (e *expected) alone(text string) bool {
 	text = strings.TrimRight(text, "\n")
 	for _, hash := range []ledger.OrNull{e.row.OutputHash, e.row.StderrHash} {
 		content, ok := e.stored(hash)
@@ -316,5 +388,5 @@ func (e *expected) plain(text string) bool {
 		}
 	}
 	message := textOf(e.row.ErrorMessage)
-	return message != "" && strings.HasPrefix(text, message)
+	return message != "" && (text == message || e.row.Status == ledger.StatusBlocked && strings.HasPrefix(text, message))
 }
