@@ -67,7 +67,10 @@ func (s *sealer) alone(p *month.Part, c *month.Content) (bool, error) {
 		lost[l.Hash] = true
 	}
 	for _, r := range c.Ranges {
-		at, _ := c.Hot.Place(r.Offset)
+		at, ok := c.Hot.Place(r.Offset)
+		if !ok {
+			continue // they are not hot, and cannot be late; whether they are what was given up, CompareLeaves tells
+		}
 		for raw, err := range jsonl.Lines(io.NewSectionReader(c.Hot, at, r.Bytes)) {
 			if err == nil {
 				err = s.ctx.Err()

@@ -215,6 +215,8 @@ func (b *Box) Close() {
 	b.expire()
 	b.host.janitor.settle() // what it may be making for this box just now
 	b.unbuild()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for len(b.lanes) > 0 {
 		b.popLane().close()
 	}

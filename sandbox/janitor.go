@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,12 +48,13 @@ func newJanitor() *janitor {
 	return j
 }
 
-// begin says that a call begins, when it has done what there is to do over janitorBound.
-func (j *janitor) begin() {
+// begin says that a call begins, when it has done what there is to do over janitorBound. One that is to end already does
+// nothing more of it.
+func (j *janitor) begin(ctx context.Context) {
 	j.running.Add(1)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for len(j.jobs) > janitorBound {
+	for len(j.jobs) > janitorBound && ctx.Err() == nil {
 		job := j.take()
 		j.helping++
 		j.mu.Unlock()

@@ -17,11 +17,11 @@ func TestCallsDoWhatTheJanitorIsBehindWith(t *testing.T) {
 	for range janitorBound + behind {
 		j.later(func() { did.Add(1) })
 	}
-	j.begin()
+	j.begin(t.Context())
 	if n := did.Load(); n != behind {
 		t.Errorf("a call did %d jobs before it began, not %d", n, behind)
 	}
-	j.begin()
+	j.begin(t.Context())
 	if n := did.Load(); n != behind {
 		t.Errorf("the next one did %d more, with no more than the bound to do", n-behind)
 	}
@@ -47,7 +47,7 @@ func TestSettledIsWhatCallsDoToo(t *testing.T) {
 		for range janitorBound {
 			j.later(func() {})
 		}
-		go func() { j.begin(); j.end() }()
+		go func() { j.begin(t.Context()); j.end() }()
 		<-begun
 		settled := make(chan struct{})
 		go func() { j.settle(); close(settled) }()

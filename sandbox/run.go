@@ -33,12 +33,12 @@ type call struct {
 // helperGrace. When it returns, every process of the call is dead, and what they left is being cleared away.
 func (b *Box) Run(ctx context.Context, cmd Command) Result {
 	c := &call{box: b, cmd: &cmd, pipes: noPipes, r: Result{Usage: Unmeasured}}
+	b.host.janitor.begin(ctx)
+	defer b.host.janitor.end()
 	if ctx.Err() != nil {
 		c.r.Outcome = Cancelled
 		return c.r
 	}
-	b.host.janitor.begin()
-	defer b.host.janitor.end()
 	if err := c.pipes.open(c.cmd, b.profile.Terminal); err != nil {
 		c.r.Outcome, c.r.Err = Unavailable, err
 		return c.r

@@ -277,7 +277,7 @@ func TestWhatKeepsToolrunFromServingIsSaidBeforeTheAgentBegins(t *testing.T) {
 	}{
 		{string(text), "install it with npm install -g @openai/codex", []string{"launch", "codex"}, 127},
 		{string(text), "no agent \"cursor\": one of claude, codex, gemini, opencode, qwen", []string{"launch", "cursor"}, 2},
-		{string(text), "arguments for claude are written after --: toolrun launch claude -- hello", []string{"launch", "claude", "hello"}, 2},
+		{string(text), "arguments for claude are written after --: toolrun launch claude -- ...", []string{"launch", "claude", "hello"}, 2},
 		{string(text), "name an agent", []string{"launch"}, 2},
 		{string(text), "change to sub first", []string{"launch", "claude", "--workspace", "sub"}, 2},
 		{string(text) + "\n# changed\n", "has changed since it was accepted", []string{"launch", "claude"}, 2},

@@ -27,7 +27,7 @@ func (a *app) callCmd() *cobra.Command {
 			"A tool that asks a person asks on this terminal; without one the call is held, for toolrun allow or deny.\n" +
 			"What the tool wrote goes to stdout and stderr. A key=value is typed by the tool's schema; an array takes its key\n" +
 			"several times. A bare --json prints the facts of the call as one JSON object in place of the tool's output.",
-		Example:               "  toolrun call list_files\n  toolrun call search pattern=TODO\n  toolrun call search --json '{\"pattern\": \"TODO\"}'",
+		Example:               "  toolrun call list_files\n  toolrun call search pattern=main\n  toolrun call search --json '{\"pattern\": \"main\"}'",
 		Args:                  cobra.MinimumNArgs(1),
 		DisableFlagsInUseLine: true,
 		Annotations:           map[string]string{exitsText: callExits},
@@ -43,13 +43,18 @@ func (a *app) callCmd() *cobra.Command {
 	cmd.Flags().Var(&jsonArgs, "json", "the arguments as one JSON object; bare: print the facts as JSON")
 	cmd.Flags().Lookup("json").NoOptDefVal = bareJSON
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		var unknown *pflag.NotExistError
-		if errors.As(err, new(*pflag.InvalidSyntaxError)) || errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "" {
-			return errors.New("a word that begins with \"-\" is no flag of call; an argument of the tool is key=value") // it may be a secret
-		}
-		return err
+		return fmt.Errorf("%w; an argument of the tool is key=value", withoutWord(err))
 	})
 	return cmd
+}
+
+// withoutWord is an error of the flags that does not repeat a word which may be meant for a tool or an agent, and be a secret.
+func withoutWord(err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, new(*pflag.InvalidSyntaxError)) || errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "" {
+		return errors.New("a word that begins with \"-\" is no flag of this command")
+	}
+	return err
 }
 
 // jsonWord is call's --json: everywhere else it asks for JSON, here it also brings the arguments. `--json={…}` and

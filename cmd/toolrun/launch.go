@@ -57,7 +57,7 @@ func (a *app) launchCmd() *cobra.Command {
 		},
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return fmt.Errorf("%w; what is for the agent is written after --: toolrun launch claude -- -p 'run the tests'", err)
+		return fmt.Errorf("%w; what is for the agent is written after --: toolrun launch claude -- -p 'run the tests'", withoutWord(err))
 	})
 	cmd.Flags().BoolVar(&setup, "print", false, "print what to write into the agent's configuration instead, for those who set it up once")
 	return cmd
@@ -75,20 +75,11 @@ func launched(cmd *cobra.Command, args []string) (*agents.Agent, []string, error
 	agent, ok := agents.Find(args[0])
 	switch {
 	case !ok:
-		return nil, nil, usagef(cmd, "no agent %q: one of %s; a command is written after --: toolrun launch -- %s", args[0], strings.Join(agents.Names(), ", "), shellWords(args))
+		return nil, nil, usagef(cmd, "no agent %q: one of %s; a command is written after --: toolrun launch -- %s ...", args[0], strings.Join(agents.Names(), ", "), shellWord(args[0]))
 	case dash > 1 || dash < 0 && len(args) > 1:
-		return nil, nil, usagef(cmd, "arguments for %s are written after --: toolrun launch %s -- %s", args[0], args[0], shellWords(args[1:]))
+		return nil, nil, usagef(cmd, "arguments for %s are written after --: toolrun launch %s -- ...", args[0], args[0])
 	}
 	return agent, args[1:], nil
-}
-
-// shellWords are arguments as a person types them.
-func shellWords(args []string) string {
-	words := make([]string, len(args))
-	for i, arg := range args {
-		words[i] = shellWord(arg)
-	}
-	return strings.Join(words, " ")
 }
 
 // launch runs an agent to its end. agent is nil for a command that nothing is known of.
